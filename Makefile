@@ -1,0 +1,47 @@
+# Every target sets up what it needs: python3 with venv and pip is enough.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# Tests and experiments on files look for them here; without it they are skipped or fetched.
+export MANYCLASS_DATA ?= $(abspath $(wildcard ../shared/data))
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test bench lint format clean
+
+help: ## Print the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+demo: $(VENV)/.installed-app ## See it work on the bundled data
+	$(BIN)/manyclass demo
+
+test: lint $(VENV)/.installed-app $(VENV)/.installed-test ## Everything CI checks: lint, tests, doctests
+	$(BIN)/python -m pytest -q -n auto
+
+bench: $(VENV)/.installed-app $(VENV)/.installed-bench ## Measure against peers, one thread
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+lint: $(VENV)/.installed-lint ## Check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-lint ## Rewrite the sources in the project's style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## Remove caches and build products (not .venv)
+	rm -rf build dist htmlcov .coverage .pytest_cache .hypothesis .ruff_cache .mypy_cache
+	find . -path ./$(VENV) -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp per extra of pyproject.toml, renewed when that file changes.
+$(VENV)/.installed-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+.PRECIOUS: $(VENV)/.installed-%

@@ -1,0 +1,158 @@
+"""Scores to binary probabilities, column by column; and the temperature of the coupled ones."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import root_scalar
+from scipy.special import expit, softmax
+from sklearn.isotonic import IsotonicRegression
+
+from manyclass._sigmoid_kernel import fit_sigmoids
+
+MOST_EXTREME = 1e6  # scores beyond are as good as infinite
+FLOOR = np.finfo(np.float64).eps  # below which a probability is not told from 0
+TEMPERATURES = (0.05, 20.0)
+
+
+class Calibration(ABC):
+    """Maps the scores of all columns to probabilities of their positive sides."""
+
+    @abstractmethod
+    def fit(
+        self,
+        scores: NDArray[np.float64],
+        sides: NDArray[np.int8],
+        weights: NDArray[np.float64],
+    ) -> Calibration:
+        """Fit every column on out-of-sample scores.
+
+        Parameters
+        ----------
+        scores : array of shape (n, l)
+            NaN where there is no out-of-sample score.
+        sides : int8 array of shape (n, l)
+            +1 and -1; 0 where the sample takes no part in the column.
+        weights : array of shape (n,)
+            Sample weights.
+        """
+
+    @abstractmethod
+    def transform(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return probabilities of shape (n, l), NaN where the score is."""
+
+
+class Sigmoid(Calibration):
+    """Platt's sigmoid r = 1/(1 + exp(A f + B)), by maximum likelihood.
+
+    Newton's method with backtracking in the overflow-safe form of Lin, Lin & Weng,
+    "A note on Platt's probabilistic outputs for support vector machines" (2007).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.calibration import Sigmoid
+    >>> scores = np.array([[-2.0], [-1.0], [0.5], [1.0], [2.0]])
+    >>> sides = np.array([[-1], [-1], [1], [-1], [1]], dtype=np.int8)
+    >>> Sigmoid().fit(scores, sides, np.ones(5)).transform(scores).round(2).ravel()
+    array([0.2 , 0.31, 0.48, 0.55, 0.66])
+    """
+
+    def fit(self, scores, sides, weights):
+        """Fit all sigmoids in one call."""
+        n_columns = scores.shape[1]
+        self.slopes_, self.intercepts_ = np.empty(n_columns), np.empty(n_columns)
+        finite = np.ascontiguousarray(np.clip(scores, -MOST_EXTREME, MOST_EXTREME), np.float64)
+        sides, weights = np.ascontiguousarray(sides, np.int8), np.array(weights, np.float64)
+        fit_sigmoids(finite, sides, weights, 100, self.slopes_, self.intercepts_)
+        return self
+
+    def transform(self, scores):
+        """Apply the sigmoids."""
+        finite = np.clip(scores, -MOST_EXTREME, MOST_EXTREME)
+        return expit(-(finite * self.slopes_ + self.intercepts_))
+
+
+class Isotonic(Calibration):
+    """Isotonic regression on Platt's targets, which keeps r away from 0 and 1."""
+
+    def fit(self, scores, sides, weights):
+        """Fit column by column."""
+        self.curves_ = []
+        for column in range(scores.shape[1]):
+            f, side = scores[:, column], sides[:, column]
+            used = (side != 0) & ~np.isnan(f) & (weights > 0)
+            positive = side[used] > 0
+            n_positive, n_negative = weights[used][positive].sum(), weights[used][~positive].sum()
+            target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+            curve = IsotonicRegression(out_of_bounds="clip")
+            if used.any():
+                curve.fit(np.clip(f[used], -1e300, 1e300), target, sample_weight=weights[used])
+            else:  # nothing was left out: the sign is all there is to go by
+                curve.fit([-1.0, 1.0], [0.0, 1.0])
+            self.curves_.append(curve)
+        return self
+
+    def transform(self, scores):
+        """Apply the curves."""
+        r = np.full(scores.shape, np.nan)
+        for column, curve in enumerate(self.curves_):
+            known = ~np.isnan(scores[:, column])
+            if known.any():
+                r[known, column] = curve.predict(np.clip(scores[known, column], -1e300, 1e300))
+        return r
+
+
+CALIBRATIONS: dict[str, type[Calibration]] = {"sigmoid": Sigmoid, "isotonic": Isotonic}
+
+
+def fit_temperature(
+    p: NDArray[np.float64], y: NDArray[np.intp], weights: NDArray[np.float64] | None = None
+) -> float:
+    """Return the power s for which p_i^s, renormalised, has the least log-loss.
+
+    Coupled probabilities are under-confident: the pairs that do not involve the
+    true class dilute it. The log-loss is convex in s. The answer is kept within
+    [0.05, 20].
+
+    Parameters
+    ----------
+    p : array of shape (n, k)
+        Out-of-sample probabilities.
+    y : int array of shape (n,)
+        True classes.
+    weights : array of shape (n,), optional
+        Sample weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.calibration import fit_temperature
+    >>> p = np.array([[0.6, 0.4], [0.6, 0.4], [0.6, 0.4], [0.6, 0.4], [0.6, 0.4]])
+    >>> round(fit_temperature(p, np.array([0, 0, 0, 0, 1])), 2)  # 0.8 would be right
+    3.42
+    """
+    log_p = np.log(np.maximum(p, FLOOR))
+    weights = np.ones(len(p)) if weights is None else weights
+    reached = log_p[np.arange(len(p)), y]
+
+    def slope(s: float) -> float:
+        expected = (softmax(s * log_p, axis=1) * log_p).sum(axis=1)
+        return float(weights @ (expected - reached))
+
+    low, high = TEMPERATURES
+    if slope(low) >= 0:
+        return low
+    if slope(high) <= 0:
+        return high
+    return float(root_scalar(slope, bracket=(low, high), method="toms748", xtol=1e-10).root)
+
+
+def apply_temperature(p: NDArray[np.float64], s: float) -> NDArray[np.float64]:
+    """Return p_i^s, renormalised. The order of the classes is that of ``p``."""
+    if s == 1.0:
+        return p
+    powered = (p / p.max(axis=1, keepdims=True)) ** s
+    return powered / powered.sum(axis=1, keepdims=True)

@@ -1,0 +1,426 @@
+"""CoupledClassifier: any binary classifier x code x calibration x combiner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import Bunch, check_random_state, get_tags, indexable
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+    validate_data,
+)
+
+from manyclass import codes
+from manyclass._sklearn import (
+    as_indexable,
+    check_sample_weight,
+    is_plain_numeric,
+    n_samples,
+    routing_enabled,
+    take_rows,
+)
+from manyclass.banks import fit_bank, response_kind
+from manyclass.calibration import CALIBRATIONS, FLOOR, apply_temperature, fit_temperature
+from manyclass.combining import Combiner, resolve
+from manyclass.coupling import couple
+from manyclass.crossfit import make_folds, out_of_sample_scores
+
+BLOCK_ENTRIES = 2**20  # scores held at a time when predicting
+TINY = np.finfo(np.float64).smallest_subnormal
+
+
+def _gives_probabilities(self) -> bool:
+    return resolve(self.combiner).gives_probabilities
+
+
+class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Multiclass classifier with coupled probabilities from binary classifiers.
+
+    A code matrix turns the classes into binary problems, one clone of
+    ``estimator`` learns each, its scores become probabilities where they are not,
+    and the combiner couples them into one distribution over the classes.
+
+    Parameters
+    ----------
+    estimator : binary classifier, default=None
+        Needs ``predict_proba`` or ``decision_function``. ``None`` means
+        :class:`~sklearn.linear_model.LogisticRegression`.
+    code : str, array-like of shape (k, l) or callable, default="one-vs-one"
+        "one-vs-one", "one-vs-rest", "sparse-random", "dense-random", "complete",
+        "ordinal"; a matrix of -1, 0 and +1 with rows in the order of ``classes_``; or a
+        function of the number of classes that returns one.
+    combiner : str or Combiner, default="wlw2"
+        A coupling rule (see :func:`couple`), which gives ``predict_proba``; or a
+        label decoder (see :mod:`manyclass.decoding`), which does not.
+    calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
+        How scores become probabilities. "auto" takes the estimator's own
+        ``predict_proba`` where it has one and a sigmoid otherwise; ``None`` takes
+        ``predict_proba`` as it is.
+    cv : int, splitter, iterable of splits or None, default=5
+        Folds for the out-of-sample scores that calibration and temperature are
+        fitted on. ``None`` means neither.
+    temperature : bool, default=True
+        Raise the coupled probabilities to the power that fits the out-of-sample
+        ones best. Coupling leaves them under-confident; labels do not change.
+        Not used for two classes, where nothing is coupled.
+    n_jobs : int, optional
+        Parallel jobs for fitting columns, and threads for coupling.
+    random_state : int, RandomState or None, default=None
+        Seed of random codes and of estimators whose own seed is left open.
+    verbose : int, default=0
+        Passed to joblib.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The class labels.
+    code_ : int8 ndarray of shape (k, l)
+        The code matrix.
+    estimators_ : list of l fitted binary classifiers
+        Class 1 is the positive side of the column.
+    combiner_ : Combiner
+        The combiner in use.
+    weights_ : ndarray of shape (l,)
+        Training weight of each column.
+    temperature_ : float
+        The power applied to coupled probabilities; 1 where none was fitted.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X has them.
+
+    See Also
+    --------
+    couple : Couple given binary probabilities.
+    manyclass.codes.audit : Examine a code matrix.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import LinearSVC
+    >>> from manyclass import CoupledClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = CoupledClassifier(LinearSVC()).fit(X, y)
+    >>> model.predict_proba(X[[0, 60, 120]]).round(2)
+    array([[0.99, 0.01, 0.  ],
+           [0.05, 0.9 , 0.06],
+           [0.  , 0.02, 0.98]])
+    """
+
+    def __init__(
+        self,
+        estimator=None,
+        *,
+        code: str | Any = "one-vs-one",
+        combiner: str | Combiner = "wlw2",
+        calibration: str | None = "auto",
+        cv=5,
+        temperature: bool = True,
+        n_jobs: int | None = None,
+        random_state=None,
+        verbose: int = 0,
+    ):
+        self.estimator = estimator
+        self.code = code
+        self.combiner = combiner
+        self.calibration = calibration
+        self.cv = cv
+        self.temperature = temperature
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ fit
+
+    def fit(self, X, y, sample_weight=None, **fit_params):
+        """Fit the binary models, then what turns their scores into probabilities.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
+            Training data, as the estimator takes it.
+        y : array-like of shape (n,)
+            Class labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights, used by the estimator, the calibration and the temperature.
+        **fit_params : dict
+            Further arguments for the estimator's ``fit`` and the splitter, by
+            metadata routing where that is enabled.
+
+        Returns
+        -------
+        self
+        """
+        X, labels = self._check_input(X, y)
+        classes, y = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has only one class, {classes[0]!s}: there is nothing to tell apart. Pass samples "
+                "of at least two classes."
+            )
+        rng = check_random_state(self.random_state)
+        combiner = clone(resolve(self.combiner))
+        code = self._make_code(len(classes), rng)
+        combiner.check_code(code)
+        if combiner.gives_probabilities:
+            codes.check_identifiable(code)
+        estimator = self._base_estimator()
+        routed = self._route(estimator, sample_weight, fit_params)
+        weights = check_sample_weight(sample_weight, X)
+        kind, method = self._plan_calibration(estimator, combiner)
+        fit_rows = partial(
+            fit_bank,
+            estimator,
+            X,
+            y,
+            code,
+            kind,
+            fit_params=routed.estimator.fit,
+            seeds=None if self.random_state is None else rng.randint(2**31 - 1, size=code.shape[1]),
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        bank = fit_rows()
+        column_weights = np.maximum(weights @ (code[y] != 0), FLOOR)
+        calibration, temperature = None, 1.0
+        tempered = self.temperature and combiner.gives_probabilities and len(classes) > 2
+        if self.cv is not None and (method is not None or tempered):
+            folds = make_folds(self.cv, X, y, classes, routed.splitter.split)
+            scores = out_of_sample_scores(bank, lambda rows: fit_rows(rows=rows), X, y, code, folds)
+            if method is not None:
+                calibration = CALIBRATIONS[method]().fit(scores, code[y], weights)
+                scores = calibration.transform(scores)
+            if tempered:
+                known = ~np.isnan(scores).any(axis=1)
+                coupled = combiner.combine(
+                    scores[known], code, column_weights, n_jobs=self.n_jobs
+                ).values
+                temperature = fit_temperature(coupled, y[known], weights[known])
+
+        self.classes_, self.code_, self.combiner_ = classes, code, combiner
+        self.bank_, self.calibration_, self.weights_ = bank, calibration, column_weights
+        self.temperature_ = temperature
+        return self
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """The fitted binary models, one per column."""
+        check_is_fitted(self, "bank_")
+        return self.bank_.models
+
+    def _check_input(self, X, y):
+        check_classification_targets(y)
+        y = column_or_1d(y, warn=True)
+        X, y = indexable(self._check_rows(X, reset=True), y)
+        return X, y
+
+    def _check_rows(self, X, reset: bool):
+        """Check shape and names; values, and whatever is not a plain array, are the estimator's."""
+        X = as_indexable(X)
+        if not is_plain_numeric(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        return validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
+        )
+
+    def _base_estimator(self):
+        return LogisticRegression() if self.estimator is None else self.estimator
+
+    def _make_code(self, k: int, rng) -> NDArray[np.int8]:
+        if isinstance(self.code, str):
+            # All codes pose the same single problem when there are two classes.
+            name = "one-vs-one" if k == 2 and self.code in codes.NAMES else self.code
+            return codes.by_name(name, k, random_state=rng)
+        matrix = self.code(k) if callable(self.code) else self.code
+        return codes.check_code(matrix, n_classes=k)
+
+    def _plan_calibration(self, estimator, combiner: Combiner):
+        """Return the kind of scores to ask for and the name of the calibration, if any."""
+        if self.calibration not in ("auto", None, *CALIBRATIONS):
+            raise ValueError(
+                f"calibration must be 'auto', None or one of {sorted(CALIBRATIONS)}, got "
+                f"{self.calibration!r}."
+            )
+        if combiner.takes == "scores":
+            return response_kind(estimator, ("margin", "centred")), None
+        if self.calibration in CALIBRATIONS:
+            kind, method = response_kind(estimator, ("margin", "log-odds")), self.calibration
+        else:
+            kind = response_kind(estimator, ("probability", "margin"))
+            method = "sigmoid" if kind == "margin" and self.calibration == "auto" else None
+        if kind != "probability" and (method is None or self.cv is None):
+            raise ValueError(
+                f"{type(estimator).__name__} has no predict_proba, so the combiner "
+                f"{combiner.key!r} needs calibrated scores, but calibration={self.calibration!r} "
+                f"and cv={self.cv!r}. Use calibration='sigmoid' with cv=5, an estimator with "
+                "predict_proba, or a label decoder such as combiner='max-wins'."
+            )
+        return kind, method
+
+    def _route(self, estimator, sample_weight, fit_params) -> Bunch:
+        if routing_enabled():
+            return process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
+        passed = dict(fit_params)
+        if sample_weight is not None:
+            if not has_fit_parameter(estimator, "sample_weight"):
+                raise ValueError(
+                    f"sample_weight was given, but {type(estimator).__name__}.fit does not take "
+                    "it. Choose an estimator that does, or resample the data."
+                )
+            passed["sample_weight"] = sample_weight
+        return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}))
+
+    def get_metadata_routing(self):
+        """Return the routing of ``fit``'s metadata to the estimator and the splitter."""
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        router.add(
+            estimator=self._base_estimator(),
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
+        return router.add(
+            splitter=self.cv if hasattr(self.cv, "split") else None,
+            method_mapping=MethodMapping().add(caller="fit", callee="split"),
+        )
+
+    # ------------------------------------------------------------------ predict
+
+    def predict(self, X):
+        """Return the most probable class of each row (decoders: of the highest score).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        winners = self._class_values(X).argmax(axis=1)
+        return self.classes_[winners]
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X):
+        """Return coupled class probabilities.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            Columns in the order of ``classes_``.
+        """
+        return self._class_values(X)
+
+    @available_if(_gives_probabilities)
+    def predict_log_proba(self, X):
+        """Return the logarithm of :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def decision_function(self, X):
+        """Return class scores: log-probabilities, or what the decoder compares.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, k), or (n,) for two classes
+            For two classes the score of the second over the first.
+        """
+        values = self._class_values(X)
+        if self.combiner_.gives_probabilities:
+            values = np.log(np.maximum(values, TINY))
+        return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
+
+    @available_if(_gives_probabilities)
+    def incoherence(self, X):
+        """Return how far the binary models contradict each other on each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The weighted root-mean-square difference between the binary
+            probabilities and those that the coupled ones imply; 0 where they agree.
+        """
+
+        def of_block(values):
+            coupling = couple(
+                values,
+                self.code_,
+                self.combiner_,
+                self.weights_,
+                full_output=True,
+                n_jobs=self.n_jobs,
+            )
+            return coupling.incoherence
+
+        return self._by_blocks(X, of_block)
+
+    def _class_values(self, X) -> NDArray[np.float64]:
+        def of_block(values):
+            combined = self.combiner_.combine(
+                values, self.code_, self.weights_, n_jobs=self.n_jobs
+            ).values
+            return apply_temperature(combined, self.temperature_)
+
+        return self._by_blocks(X, of_block)
+
+    def _by_blocks(self, X, of_block: Callable[[NDArray], NDArray]) -> NDArray[np.float64]:
+        """Score, calibrate and combine a block of rows at a time."""
+        check_is_fitted(self)
+        X = self._check_rows(X, reset=False)
+        n, rows = n_samples(X), max(1, BLOCK_ENTRIES // self.code_.shape[1])
+        out = None
+        for first in range(0, max(n, 1), rows):
+            last = min(first + rows, n)
+            values = self.bank_.scores(X if n <= rows else take_rows(X, slice(first, last)))
+            if self.calibration_ is not None:
+                values = self.calibration_.transform(values)
+            block = of_block(values)
+            if out is None:
+                out = np.empty((n, *block.shape[1:]))
+            out[first:last] = block
+        return out
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "bank_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        base = get_tags(self._base_estimator())
+        tags.input_tags.sparse = base.input_tags.sparse
+        tags.input_tags.allow_nan = base.input_tags.allow_nan
+        return tags

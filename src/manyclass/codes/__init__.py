@@ -1,0 +1,37 @@
+"""Code matrices: which classes each binary problem puts against which.
+
+A code has one row per class and one column per binary problem. In column ``b`` the
+classes with +1 form the positive side, those with -1 the negative side, and those
+with 0 take no part (Allwein, Schapire and Singer, 2000). The constructors here
+return matrices that pass :func:`check_code`; users may bring their own.
+"""
+
+from __future__ import annotations
+
+from manyclass.codes.auditing import Audit, audit
+from manyclass.codes.checks import check_code
+from manyclass.codes.constructors import complete, one_vs_one, one_vs_rest, ordinal
+from manyclass.codes.identifiability import check_identifiable, is_identifiable
+from manyclass.codes.names import NAMES, by_name, n_classes_of
+from manyclass.codes.recognition import is_dense, is_one_vs_rest, pair_columns
+from manyclass.codes.search import dense_random, sparse_random
+
+__all__ = [
+    "NAMES",
+    "Audit",
+    "audit",
+    "by_name",
+    "check_code",
+    "check_identifiable",
+    "complete",
+    "dense_random",
+    "is_dense",
+    "is_identifiable",
+    "is_one_vs_rest",
+    "n_classes_of",
+    "one_vs_one",
+    "one_vs_rest",
+    "ordinal",
+    "pair_columns",
+    "sparse_random",
+]

@@ -1,0 +1,140 @@
+"""What a code matrix must be, and what is said of one that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Code = NDArray[np.int8]
+
+
+def check_code(code: ArrayLike, n_classes: int | None = None) -> Code:
+    """Validate a code matrix.
+
+    Parameters
+    ----------
+    code : array-like of shape (k, l)
+        Entries -1, 0 and +1, of any numeric type.
+    n_classes : int, optional
+        The number of rows it must have.
+
+    Returns
+    -------
+    C-contiguous int8 array of shape (k, l)
+
+    Raises
+    ------
+    ValueError
+        If the code is not a matrix of these entries, has another number of rows, a
+        column without +1 or without -1, a class with only zeros or two equal rows.
+
+    Examples
+    --------
+    >>> from manyclass.codes import check_code
+    >>> check_code([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]], n_classes=3)
+    array([[ 1,  0],
+           [-1,  1],
+           [ 0, -1]], dtype=int8)
+    """
+    matrix = as_ternary(code)
+    if n_classes is not None and len(matrix) != n_classes:
+        raise ValueError(
+            f"code has {len(matrix)} rows, but there are {n_classes} classes. Give it one row "
+            "per class, in the sorted order of the labels."
+        )
+    problems = problems_of(matrix)
+    if problems:
+        more = f" ({len(problems) - 1} more: see audit(code).problems.)" if problems[1:] else ""
+        raise ValueError(f"code cannot be used: {problems[0]}{more}")
+    return matrix
+
+
+def as_ternary(code: ArrayLike) -> Code:
+    """Return any matrix of -1, 0 and +1 as contiguous int8, or say why it is none."""
+    try:
+        array = np.asarray(code)
+    except ValueError as error:
+        raise ValueError("code must be a matrix, but its rows differ in length.") from error
+    if array.ndim != 2 or array.shape[0] < 2 or array.shape[1] < 1:
+        raise ValueError(
+            "code must be a matrix with a row for each of 2 or more classes and a column for "
+            f"each of 1 or more binary problems, got an array of shape {array.shape}."
+        )
+    if array.dtype.kind not in "biufO":
+        raise ValueError(f"code must hold the numbers -1, 0 and +1, got dtype {array.dtype}.")
+    wrong = np.argwhere(~((array == 0) | (array == 1) | (array == -1)))
+    if len(wrong):
+        row, column = wrong[0]
+        raise ValueError(
+            f"code must hold only -1, 0 and +1, but row {row}, column {column} is "
+            f"{array[row, column]}. Put +1 and -1 for the two sides, 0 for classes left out."
+        )
+    return np.ascontiguousarray(array, dtype=np.int8)
+
+
+def problems_of(code: Code) -> list[str]:
+    """Say in words what makes a ternary matrix unusable as a code."""
+    return _column_problems(code) + _row_problems(code)
+
+
+def _column_problems(code: Code) -> list[str]:
+    problems = []
+    for column in lacks_a_sign(code, axis=0).nonzero()[0]:
+        absent = [f"{sign:+d}" for sign in (1, -1) if sign not in code[:, column]]
+        problems.append(
+            f"column {column} has no {' and no '.join(absent)}: put at least one class on each "
+            "side, or drop the column."
+        )
+    return problems
+
+
+def _row_problems(code: Code) -> list[str]:
+    problems = []
+    first_with: dict[bytes, int] = {}
+    for c, row in enumerate(code):
+        twin = first_with.setdefault(row.tobytes(), c)
+        if not row.any():
+            problems.append(f"class {c} has only zeros: let it take part in some column.")
+        elif twin != c:
+            problems.append(
+                f"classes {twin} and {c} have equal rows: add a column with {twin} and {c} on "
+                "opposite sides."
+            )
+    return problems
+
+
+def tells_classes_apart(code: Code) -> bool:
+    """Tell whether each class takes part and no two have equal rows."""
+    return not _row_problems(code)
+
+
+def lacks_a_sign(code: Code, axis: int) -> NDArray[np.bool_]:
+    """Tell where +1 or -1 does not occur along an axis."""
+    return (code.max(axis=axis) < 1) | (code.min(axis=axis) > -1)
+
+
+def check_k(k: Any) -> int:
+    """Return the number of classes as an int."""
+    return check_integer("k (the number of classes)", k, 2)
+
+
+def check_integer(name: str, value: Any, least: int) -> int:
+    """Return an argument as an int of at least ``least``."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer of at least {least}, got {value!r}.")
+    if value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value}.")
+    return int(value)
+
+
+def listing(items: Iterable[Any], most: int = 8) -> str:
+    """Join items for a sentence: "0, 1 and 2", and "5 more" in place of the last of many."""
+    words = [str(item) for item in items]
+    if len(words) > most:
+        words[most:] = [f"{len(words) - most} more"]
+    *head, last = words
+    return f"{', '.join(head)} and {last}" if head else last

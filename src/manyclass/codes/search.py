@@ -1,0 +1,176 @@
+"""Random codes: of many draws, the one with the largest minimum row distance."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from manyclass.codes.checks import Code, check_integer, check_k, tells_classes_apart
+from manyclass.codes.identifiability import is_identifiable
+from manyclass.codes.sampling import (
+    DENSE,
+    SPARSE,
+    Letters,
+    Sampler,
+    n_distinct_columns,
+    sampler_for,
+)
+
+Seed = int | np.random.RandomState | None
+
+_BATCH = 2**22  # entries of the draws held at once
+_ROWS = 64  # rows of a draw compared at a time
+
+
+def sparse_random(
+    k: int, n_columns: int | None = None, n_draws: int = 10_000, random_state: Seed = None
+) -> Code:
+    """Return a random ternary code with rows far apart.
+
+    Entries are 0 with probability 1/2 and +1 or -1 with 1/4 each; every column has
+    both signs and no column repeats or negates another. Of ``n_draws`` such codes
+    the one with the largest minimum row distance is kept (Zadrozny, 2001, section
+    5), among those that identify the class probabilities. No code of fewer than
+    ``k - 1`` columns does; it need only tell the classes apart then, which is
+    enough for label decoders. The default falls below ``k - 1`` from k = 103 on.
+
+    Parameters
+    ----------
+    k : int
+        Number of classes.
+    n_columns : int, optional
+        Number of columns; ``ceil(15 * log2(k))`` by default, or as many distinct
+        ones as exist if these are fewer.
+    n_draws : int, default=10000
+        Number of codes to choose from.
+    random_state : int, RandomState or None, default=None
+        Seed of the draws.
+
+    Returns
+    -------
+    int8 array of shape (k, n_columns)
+
+    Examples
+    --------
+    >>> from manyclass.codes import audit, sparse_random
+    >>> code = sparse_random(6, random_state=0)
+    >>> code.shape
+    (6, 39)
+    >>> audit(code).identifiable
+    True
+    """
+    return _random_code(k, SPARSE, 15, n_columns, n_draws, random_state)
+
+
+def dense_random(
+    k: int, n_columns: int | None = None, n_draws: int = 10_000, random_state: Seed = None
+) -> Code:
+    """Return a random code without zeros and with rows far apart.
+
+    As :func:`sparse_random`, with entries +1 or -1 with probability 1/2 each and
+    ``ceil(10 * log2(k))`` columns by default (below ``k - 1`` from k = 62 on).
+
+    Parameters
+    ----------
+    k : int
+        Number of classes.
+    n_columns : int, optional
+        Number of columns; ``ceil(10 * log2(k))`` by default, or as many distinct
+        ones as exist if these are fewer.
+    n_draws : int, default=10000
+        Number of codes to choose from.
+    random_state : int, RandomState or None, default=None
+        Seed of the draws.
+
+    Returns
+    -------
+    int8 array of shape (k, n_columns)
+
+    Examples
+    --------
+    >>> from manyclass.codes import dense_random
+    >>> dense_random(10, random_state=0).shape
+    (10, 34)
+    """
+    return _random_code(k, DENSE, 10, n_columns, n_draws, random_state)
+
+
+def _random_code(
+    k: int,
+    letters: Letters,
+    columns_per_bit: int,
+    n_columns: int | None,
+    n_draws: int,
+    random_state: Seed,
+) -> Code:
+    k = check_k(k)
+    n_draws = check_integer("n_draws", n_draws, 1)
+    n_distinct = n_distinct_columns(k, letters)
+    if n_columns is None:
+        n_columns = min(math.ceil(columns_per_bit * math.log2(k)), n_distinct)
+    n_columns = check_integer("n_columns", n_columns, 1)
+    if n_columns > n_distinct:
+        raise ValueError(
+            f"n_columns={n_columns}, but only {n_distinct} distinct columns exist for k={k} "
+            "classes (a column and its negative are the same problem). Ask for at most "
+            f"{n_distinct}, or leave n_columns unset."
+        )
+    if n_columns == n_distinct:
+        n_draws = 1  # all draws are the same up to order and sign
+    sampler = sampler_for(k, n_columns, letters)
+    code = _best_draw(sampler, k, n_columns, n_draws, check_random_state(random_state))
+    if code is None:
+        need = "identifies the class probabilities" if n_columns >= k - 1 else "tells classes apart"
+        raise ValueError(
+            f"none of the n_draws={n_draws} random codes with n_columns={n_columns} for k={k} "
+            f"classes {need}. Raise n_draws or n_columns."
+        )
+    return code
+
+
+def _best_draw(
+    sampler: Sampler, k: int, n_columns: int, n_draws: int, random: np.random.RandomState
+) -> Code | None:
+    """Return the acceptable draw with the largest minimum row distance, the first of equals.
+
+    As rho(u, v) = (n_columns - u.v) / 2, it has the smallest largest dot product.
+    """
+    acceptable = is_identifiable if n_columns >= k - 1 else tells_classes_apart
+    batch = max(1, _BATCH // (k * max(n_columns, _ROWS)))
+    best, bar = None, math.inf
+    for start in range(0, n_draws, batch):
+        draws = sampler(min(batch, n_draws - start), random)
+        worst = _largest_dots(draws, bar)
+        for draw in worst.argsort(kind="stable"):
+            if worst[draw] >= bar:
+                break
+            code = np.ascontiguousarray(draws[draw].T)
+            if acceptable(code):
+                best, bar = code, worst[draw]
+                break
+    return best
+
+
+def _largest_dots(draws: Code, bar: float) -> NDArray[np.float32]:
+    """Return the largest dot product of two rows in each draw, if it is below ``bar``.
+
+    Rows join in blocks. A draw is left as soon as it has reached the bar, with the
+    value found so far: with many classes most draws are, after a fraction of their
+    pairs. The products are small integers, exact in single precision.
+    """
+    worst = np.full(len(draws), -np.inf, dtype=np.float32)
+    alive = np.arange(len(draws))
+    x = draws.astype(np.float32)
+    for start in range(0, draws.shape[2], _ROWS):
+        new = x[:, :, start : start + _ROWS]
+        dots = new.swapaxes(1, 2) @ x[:, :, : start + _ROWS]
+        own = np.arange(new.shape[2])
+        dots[:, own, start + own] = -np.inf
+        worst[alive] = np.maximum(worst[alive], dots.max(axis=(1, 2)))
+        stays = worst[alive] < bar
+        if not stays.all():
+            alive, x = alive[stays], x[stays]
+    return worst

@@ -1,0 +1,114 @@
+"""What every combiner is: values of the binary models in, one column per class out.
+
+Coupling rules (:mod:`manyclass.coupling`) and label decoders
+(:mod:`manyclass.decoding`) are combiners. A combiner says by class attributes
+what it takes, which codes it accepts and whether it yields probabilities, so
+that nobody has to ask for its name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from manyclass import codes
+
+_REGISTRY: dict[str, type[Combiner]] = {}
+
+
+class Combination(NamedTuple):
+    """What a combiner answers for ``n`` rows and ``k`` classes."""
+
+    values: NDArray[np.float64]
+    """Class probabilities or class scores, shape (n, k)."""
+    iterations: NDArray[np.int32]
+    """Iterations spent on each row; 1 where the rule has a closed form."""
+    converged: NDArray[np.bool_]
+    """Whether each row reached the rule's tolerance."""
+
+
+class Combiner(BaseEstimator, ABC):
+    """Base of coupling rules and label decoders.
+
+    Subclasses set the class attributes below and implement :meth:`combine`.
+    They are scikit-learn estimators in the sense of ``get_params``, ``clone``
+    and nested parameters, so ``combiner__tol`` can be searched over.
+    """
+
+    key: ClassVar[str]
+    """The name that resolves to this combiner."""
+    takes: ClassVar[Literal["probabilities", "scores"]]
+    """Whether :meth:`combine` reads binary probabilities or margins."""
+    accepts: ClassVar[Literal["any", "one-vs-one", "one-vs-rest"]] = "any"
+    """The codes it is defined for."""
+    gives_probabilities: ClassVar[bool]
+    """Whether the answer is a distribution over the classes."""
+
+    def check_code(self, code: NDArray[np.int8]) -> None:
+        """Raise a ``ValueError`` that names both parties if they do not fit."""
+        fits = {
+            "any": lambda: True,
+            "one-vs-one": lambda: codes.pair_columns(code) is not None,
+            "one-vs-rest": lambda: codes.is_one_vs_rest(code),
+        }
+        if not fits[self.accepts]():
+            k, n_columns = code.shape
+            raise ValueError(
+                f"combiner {self.key!r} is defined for {self.accepts} codes, but the code "
+                f"given ({k} classes, {n_columns} columns) is not one. Use "
+                f"code={self.accepts!r}, or a combiner for any code, such as 'kl'."
+            )
+
+    @abstractmethod
+    def combine(
+        self,
+        values: NDArray[np.float64],
+        code: NDArray[np.int8],
+        weights: NDArray[np.float64] | None = None,
+        *,
+        n_jobs: int | None = None,
+    ) -> Combination:
+        """Combine the values of ``l`` binary models into ``k`` columns.
+
+        Parameters
+        ----------
+        values : array of shape (n, l)
+            Binary probabilities of the positive side, or margins: see ``takes``.
+        code : int8 array of shape (k, l)
+            A code matrix that has passed :func:`manyclass.codes.check_code`.
+        weights : array of shape (l,), optional
+            Weight of each column; equal when omitted. Rules without weights
+            ignore it.
+        n_jobs : int, optional
+            Threads to use. The answer does not depend on it.
+
+        Returns
+        -------
+        Combination
+        """
+
+
+def register(cls: type[Combiner]) -> type[Combiner]:
+    """Make ``cls`` known under its ``key`` (a class decorator)."""
+    _REGISTRY[cls.key] = cls
+    return cls
+
+
+def names() -> list[str]:
+    """Return the names of all registered combiners, in alphabetical order."""
+    return sorted(_REGISTRY)
+
+
+def resolve(combiner: str | Combiner) -> Combiner:
+    """Turn a name into a combiner with default options; pass objects through."""
+    if isinstance(combiner, Combiner):
+        return combiner
+    if isinstance(combiner, str) and combiner in _REGISTRY:
+        return _REGISTRY[combiner]()
+    raise ValueError(
+        f"unknown combiner {combiner!r}: pass a Combiner object or one of {', '.join(names())}."
+    )

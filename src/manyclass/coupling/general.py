@@ -1,0 +1,208 @@
+"""Coupling rules for any ternary code: r_b estimates p(I_b) / (p(I_b) + p(J_b))."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from manyclass import codes
+from manyclass.combining import register
+from manyclass.coupling._kernels import LOWEST
+from manyclass.coupling._kl_kernel import couple_kl
+from manyclass.coupling._row_kernels import (
+    couple_least_squares,
+    couple_noniterative,
+    couple_zadrozny,
+)
+from manyclass.coupling.base import CouplingRule, column_lists, pair_reader
+from manyclass.coupling.pairwise import newton_solver
+
+
+@register
+class KullbackLeibler(CouplingRule):
+    """Minimise the Kullback-Leibler distance sum_b n_b KL(r_b || q_b(p)).
+
+    On one-vs-one codes this is :class:`HastieTibshirani`. Codes without zeros are
+    convex in p; codes with zeros may have several minima, of which the best
+    found from ``n_starts`` starts is returned.
+
+    Parameters
+    ----------
+    tol : float, default=1e-10
+        Largest change of a probability in the last step.
+    max_iter : int, default=300
+        Limit of steps from each start.
+    n_starts : int, default=3
+        Starts for codes with zeros: the non-iterative estimate, the uniform
+        distribution, the non-iterative estimate sharpened, then random ones.
+    random_state : int, RandomState or None, default=0
+        Seed of the random starts, used only when ``n_starts`` is above 3.
+
+    Notes
+    -----
+    Zadrozny's iteration (:class:`Zadrozny`) aims at the same objective but its
+    fixed point is another one as soon as a side of a column has two classes.
+
+    References
+    ----------
+    .. [1] B. Zadrozny, "Reducing multiclass to binary by coupling probability
+       estimates", NIPS 2001, section 3.
+
+    Examples
+    --------
+    >>> from manyclass import couple
+    >>> couple([[0.7, 0.2, 0.3]], code="one-vs-rest", rule="kl").round(4)
+    array([[0.6333, 0.1429, 0.2238]])
+    """
+
+    key = "kl"
+
+    def __init__(
+        self,
+        tol: float = 1e-10,
+        max_iter: int = 300,
+        n_starts: int = 3,
+        random_state: int | np.random.RandomState | None = 0,
+    ):
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_starts = n_starts
+        self.random_state = random_state
+
+    def prepare(self, code, weights):
+        """Newton on log p for one-vs-one, an interior point method otherwise."""
+        reader = pair_reader(code)
+        if reader is not None:
+            canonical, order = reader
+            pairs = weights[order] / weights.mean()
+            newton = newton_solver(len(code), pairs, self.tol, self.max_iter)
+            return lambda r, p, iterations, converged: newton(
+                canonical(r), p, iterations, converged
+            )
+        if self.n_starts < 1:
+            raise ValueError(f"n_starts must be at least 1, got {self.n_starts}.")
+        n_starts = 1 if codes.is_dense(code) else self.n_starts
+        rng = check_random_state(self.random_state)
+        more = rng.dirichlet(np.ones(len(code)), size=max(0, n_starts - 3))
+        lists, weights = column_lists(code), weights / weights.sum()
+        tol, max_iter = self.tol, self.max_iter
+        return lambda r, p, iterations, converged: couple_kl(
+            r, weights, *lists, n_starts, more, tol, max_iter, p, iterations, converged
+        )
+
+
+@register
+class Zadrozny(CouplingRule):
+    """Zadrozny's iteration exactly as printed.
+
+    p_i <- p_i (sum_{B+} n_b r_b + sum_{B-} n_b (1 - r_b)) / (the same with q_b),
+    all classes at once, then renormalised. Kept for reproducing the paper; its
+    fixed point does not minimise the distance the paper states unless all sides
+    are single classes. :class:`KullbackLeibler` does.
+
+    Parameters
+    ----------
+    tol : float, default=1e-8
+        Largest change of a probability between iterates at which to stop.
+    max_iter : int, default=10000
+        Limit of iterations.
+    start : {"noniterative", "uniform"}, default="noniterative"
+        The first guess, which the paper leaves open.
+
+    References
+    ----------
+    .. [1] B. Zadrozny, "Reducing multiclass to binary by coupling probability
+       estimates", NIPS 2001, section 3.
+    """
+
+    key = "zadrozny"
+
+    def __init__(
+        self,
+        tol: float = 1e-8,
+        max_iter: int = 10_000,
+        start: Literal["noniterative", "uniform"] = "noniterative",
+    ):
+        self.tol = tol
+        self.max_iter = max_iter
+        self.start = start
+
+    def prepare(self, code, weights):
+        """Iterate row by row."""
+        if self.start not in ("noniterative", "uniform"):
+            raise ValueError(f"start must be 'noniterative' or 'uniform', got {self.start!r}.")
+        lists, weights = column_lists(code), weights / weights.mean()
+        uniform, tol, max_iter = self.start == "uniform", self.tol, self.max_iter
+        return lambda r, p, iterations, converged: couple_zadrozny(
+            r, weights, *lists, uniform, tol, max_iter, p, iterations, converged
+        )
+
+
+@register
+class NonIterative(CouplingRule):
+    """Zadrozny's non-iterative estimate: sum_{B+} r_b + sum_{B-} (1 - r_b), normalised.
+
+    References
+    ----------
+    .. [1] B. Zadrozny, "Reducing multiclass to binary by coupling probability
+       estimates", NIPS 2001, section 3.
+    """
+
+    key = "noniterative"
+
+    def prepare(self, code, weights):
+        """Sum."""
+        lists = column_lists(code)
+        return lambda r, p, iterations, converged: couple_noniterative(r, *lists, p)
+
+
+@register
+class LeastSquares(CouplingRule):
+    """Minimise sum_b n_b ((1 - r_b) p(I_b) - r_b p(J_b))^2 over the simplex.
+
+    On one-vs-one codes with equal weights this is :class:`WuLinWeng2`. Here
+    p >= 0 is a true constraint and is enforced exactly.
+
+    Parameters
+    ----------
+    max_iter : int, default=1000
+        Limit of changes of the set of classes at zero.
+
+    Examples
+    --------
+    >>> from manyclass import couple
+    >>> couple([[0.7, 0.2, 0.3]], code="one-vs-rest", rule="least-squares").round(4)
+    array([[0.6333, 0.1333, 0.2333]])
+    """
+
+    key = "least-squares"
+
+    def __init__(self, max_iter: int = 1000):
+        self.max_iter = max_iter
+
+    def prepare(self, code, weights):
+        """One factorisation a row, a few more where p >= 0 binds."""
+        lists, weights, max_iter = column_lists(code), weights / weights.mean(), self.max_iter
+        return lambda r, p, iterations, converged: couple_least_squares(
+            r, weights, *lists, max_iter, p, iterations, converged
+        )
+
+
+@register
+class Normalize(CouplingRule):
+    """One-vs-rest probabilities divided by their sum: p_i = r_i / sum_j r_j."""
+
+    key = "normalize"
+    accepts = "one-vs-rest"
+
+    def prepare(self, code, weights):
+        """Divide."""
+        single = code.shape[1] == 1  # two classes in one column
+
+        def solve(r, p, iterations, converged):
+            np.clip(np.hstack([r, 1.0 - r]) if single else r, LOWEST, 1.0 - LOWEST, out=p)
+            p /= p.sum(axis=1, keepdims=True)
+
+        return solve

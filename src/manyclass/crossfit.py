@@ -1,0 +1,102 @@
+"""Out-of-sample scores of the training set, for any ternary code.
+
+A sample that a column never used is already out of sample for its model (Duan
+et al. 2003, section 3.1, for one-vs-one). Otherwise the score comes from the
+model of the fold that left the sample out. Folds are shared by all columns.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold, check_cv
+
+from manyclass._sklearn import take_rows
+from manyclass.banks import Bank
+
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+def make_folds(
+    cv, X, y: NDArray[np.intp], classes: NDArray, split_params: Mapping[str, Any] | None = None
+) -> list[Fold]:
+    """Return (train, test) rows, stratified by class where ``cv`` is a number.
+
+    A class with fewer samples than folds is spread over as many folds as it has
+    samples; the only sample of a class is never left out, and a warning says so.
+    """
+    if not isinstance(cv, (int, np.integer)) or isinstance(cv, bool):
+        return list(check_cv(cv, y, classifier=True).split(X, y, **(split_params or {})))
+    counts = np.bincount(y)
+    n_splits = min(cv, counts.max())
+    if cv < 2 or n_splits < 2:
+        raise ValueError(
+            f"cv={cv} with at most {counts.max()} sample(s) per class: calibration and temperature "
+            "need at least 2 folds and a class with 2 samples. Use cv=None to do without both."
+        )
+    single = counts[y] == 1
+    if single.any():
+        _warn_single(classes[y[single]])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        folds = list(StratifiedKFold(n_splits).split(np.zeros(len(y)), y))
+    held_out = [test[~single[test]] for _, test in folds]
+    return [(np.setdiff1d(np.arange(len(y)), test), test) for test in held_out]
+
+
+def _warn_single(classes: NDArray) -> None:
+    shown = ", ".join(repr(label) for label in classes[:5].tolist())
+    more = f" and {len(classes) - 5} more" if len(classes) > 5 else ""
+    warnings.warn(
+        f"the following classes have a single sample each: {shown}{more}. It cannot be left "
+        "out, so calibration and temperature are fitted without it; collect more samples or merge "
+        "the class with another.",
+        UserWarning,
+        stacklevel=5,
+    )
+
+
+def out_of_sample_scores(
+    bank: Bank,
+    fit: Callable[[NDArray[np.intp]], Bank],
+    X,
+    y: NDArray[np.intp],
+    code: NDArray[np.int8],
+    folds: Iterable[Fold],
+) -> NDArray[np.float64]:
+    """Return scores (n, l) of the training set that no sample had a part in.
+
+    Parameters
+    ----------
+    bank : Bank
+        Fitted on everything.
+    fit : callable
+        Fits a bank of the same kind on the rows it is given.
+    X, y, code : as the bank was fitted on
+    folds : pairs (train, test)
+        A row tested several times gets the mean of its scores.
+
+    Returns
+    -------
+    array of shape (n, l)
+        NaN where a sample takes part in the column but was never left out, or
+        only by models that lacked one side.
+    """
+    takes_part = code[y] != 0
+    total = np.zeros(takes_part.shape)
+    count = np.zeros(takes_part.shape, dtype=np.int64)
+    for train, test in folds:
+        fold_bank = fit(train)
+        needed = takes_part[test] & ~fold_bank.constant
+        scores = fold_bank.scores(take_rows(X, test), where=needed)
+        total[test] += np.where(needed, scores, 0.0)
+        count[test] += needed
+    with np.errstate(invalid="ignore"):
+        left_out = total / count
+    if takes_part.all():
+        return left_out
+    return np.where(takes_part, left_out, bank.scores(X, where=~takes_part))

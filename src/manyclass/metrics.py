@@ -1,0 +1,343 @@
+"""Measures of class probabilities that scikit-learn lacks.
+
+Log-loss and the Brier score are :func:`sklearn.metrics.log_loss` and
+:func:`sklearn.metrics.brier_score_loss`. Here are the mean squared error as
+Zadrozny (2001) reports it, calibration errors for many classes, and the
+reliability curves they summarise.
+
+All take the labels ``y``, shape (n,), and the class probabilities ``p``,
+shape (n, k), as ``predict_proba`` returns them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+
+Floats = NDArray[np.float64]
+Strategy = Literal["uniform", "quantile"]
+
+
+class ReliabilityCurve(NamedTuple):
+    """Stated against observed probability, by bins; empty bins are left out."""
+
+    stated: Floats
+    """Mean probability that was stated in each bin."""
+    observed: Floats
+    """Frequency of the event in each bin."""
+    weight: Floats
+    """Total sample weight of each bin; the number of samples if unweighted."""
+
+
+def zadrozny_mse(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Mean over samples and classes of the squared error of the probabilities.
+
+    This is the "MSE" of the tables of Zadrozny (2001). The formula printed
+    there, ``sum_j (t_j - p_j)^2`` averaged over the samples, is the Brier
+    score; the numbers reported are that divided by the number of classes.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        True labels.
+    p : array of shape (n, k)
+        Class probabilities.
+    classes : array of shape (k,), optional
+        Label of each column of `p`: ``classes_`` of the classifier. The sorted
+        labels of `y` when omitted.
+    sample_weight : array of shape (n,), optional
+        Sample weights; equal when omitted.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    B. Zadrozny (2001). Reducing multiclass to binary by coupling probability
+    estimates. NIPS 14, section 5.
+
+    Examples
+    --------
+    >>> from manyclass.metrics import zadrozny_mse
+    >>> zadrozny_mse([0, 1], [[1.0, 0.0], [0.5, 0.5]])
+    0.125
+    """
+    target, p, weight = _check(y, p, classes, sample_weight)
+    error = (np.eye(p.shape[1])[target] - p) ** 2
+    return float(np.average(error.mean(axis=1), weights=weight))
+
+
+def expected_calibration_error(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    classes: ArrayLike | None = None,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Mean distance of confidence and accuracy of the predicted label.
+
+    Samples are binned by the largest of their probabilities; the mean, over the
+    samples, of the distance of its bin's mean confidence from its accuracy.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        True labels.
+    p : array of shape (n, k)
+        Class probabilities.
+    classes : array of shape (k,), optional
+        Label of each column of `p`: ``classes_`` of the classifier. The sorted
+        labels of `y` when omitted.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width on [0, 1], or of equal weight.
+    sample_weight : array of shape (n,), optional
+        Sample weights; equal when omitted.
+
+    Returns
+    -------
+    float
+        Between 0 and 1. It is biased upwards when bins hold few samples.
+
+    References
+    ----------
+    C. Guo, G. Pleiss, Y. Sun, K. Weinberger (2017). On calibration of modern
+    neural networks. ICML, section 2.
+
+    Examples
+    --------
+    >>> from manyclass.metrics import expected_calibration_error
+    >>> p = [[0.75, 0.25]] * 4
+    >>> expected_calibration_error([0, 0, 0, 1], p)
+    0.0
+    >>> expected_calibration_error([0, 0, 1, 1], p)
+    0.25
+    """
+    target, p, weight = _check(y, p, classes, sample_weight)
+    hit = p.argmax(axis=1) == target
+    return _calibration_error(_bin(p.max(axis=1), hit, weight, n_bins, strategy))
+
+
+def classwise_calibration_error(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    classes: ArrayLike | None = None,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Mean over the classes of the calibration error of each one's probability.
+
+    Unlike :func:`expected_calibration_error` it sees the probabilities of the
+    classes that were not predicted.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        True labels.
+    p : array of shape (n, k)
+        Class probabilities.
+    classes : array of shape (k,), optional
+        Label of each column of `p`: ``classes_`` of the classifier. The sorted
+        labels of `y` when omitted.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width on [0, 1], or of equal weight.
+    sample_weight : array of shape (n,), optional
+        Sample weights; equal when omitted.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    References
+    ----------
+    M. Kull et al. (2019). Beyond temperature scaling: obtaining well-calibrated
+    multiclass probabilities with Dirichlet calibration. NeurIPS 32, section 2.
+
+    Examples
+    --------
+    >>> from manyclass.metrics import classwise_calibration_error
+    >>> p = [[0.5, 0.5, 0.0]] * 2
+    >>> classwise_calibration_error(["a", "b"], p, classes=["a", "b", "c"])
+    0.0
+    >>> round(classwise_calibration_error(["a", "c"], p, classes=["a", "b", "c"]), 3)
+    0.333
+    """
+    target, p, weight = _check(y, p, classes, sample_weight)
+    errors = [
+        _calibration_error(_bin(p[:, c], target == c, weight, n_bins, strategy))
+        for c in range(p.shape[1])
+    ]
+    return float(np.mean(errors))
+
+
+def reliability_curve(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    label: object = None,
+    classes: ArrayLike | None = None,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    sample_weight: ArrayLike | None = None,
+) -> ReliabilityCurve:
+    """Bin stated probabilities and compare them with what was observed.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        True labels.
+    p : array of shape (n, k)
+        Class probabilities.
+    label : label, optional
+        Class whose probability is judged. When omitted, it is the confidence
+        in the predicted label: the largest probability of each row.
+    classes : array of shape (k,), optional
+        Label of each column of `p`: ``classes_`` of the classifier. The sorted
+        labels of `y` when omitted.
+    n_bins : int, default=15
+        Number of bins, each open below and closed above.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width on [0, 1], or of equal weight.
+    sample_weight : array of shape (n,), optional
+        Sample weights; equal when omitted.
+
+    Returns
+    -------
+    ReliabilityCurve
+        Arrays ``stated``, ``observed`` and ``weight``, one entry for each bin
+        that is not empty, in order of the stated probability.
+
+    Examples
+    --------
+    >>> from manyclass.metrics import reliability_curve
+    >>> p = [[0.75, 0.25], [0.75, 0.25], [0.25, 0.75], [0.0, 1.0]]
+    >>> stated, observed, weight = reliability_curve([0, 1, 1, 1], p, n_bins=5)
+    >>> stated
+    array([0.75, 1.  ])
+    >>> observed
+    array([0.66666667, 1.        ])
+    >>> weight
+    array([3., 1.])
+    """
+    target, p, weight = _check(y, p, classes, sample_weight)
+    if label is None:
+        return _bin(p.max(axis=1), p.argmax(axis=1) == target, weight, n_bins, strategy)
+    columns = _columns(y, classes)
+    if label not in columns:
+        raise ValueError(f"label={label!r} is not one of the classes {list(columns)}.")
+    c = columns[label]
+    return _bin(p[:, c], target == c, weight, n_bins, strategy)
+
+
+def _calibration_error(curve: ReliabilityCurve) -> float:
+    return float(np.average(np.abs(curve.stated - curve.observed), weights=curve.weight))
+
+
+def _bin(
+    stated: Floats, event: NDArray[np.bool_], weight: Floats, n_bins: int, strategy: Strategy
+) -> ReliabilityCurve:
+    """Bins are open below and closed above, as in Guo et al. (2017)."""
+    if n_bins < 1:
+        raise ValueError(f"n_bins must be at least 1, got {n_bins}.")
+    if strategy not in _EDGES:
+        raise ValueError(f"strategy must be one of {', '.join(_EDGES)}, got {strategy!r}.")
+    inner = np.arange(1, n_bins) / n_bins
+    index = np.searchsorted(_EDGES[strategy](stated, weight, inner), stated)
+    total, sum_stated, sum_event = (
+        np.bincount(index, weights=x, minlength=n_bins).astype(np.float64)
+        for x in (weight, weight * stated, weight * event)
+    )
+    used = total > 0
+    total = total[used]
+    return ReliabilityCurve(sum_stated[used] / total, sum_event[used] / total, total)
+
+
+def _uniform_edges(stated: Floats, weight: Floats, inner: Floats) -> Floats:
+    return inner
+
+
+def _quantile_edges(stated: Floats, weight: Floats, inner: Floats) -> Floats:
+    # The one definition for which a weight of 2 is the same as a sample seen twice.
+    return np.quantile(stated, inner, weights=weight, method="inverted_cdf")
+
+
+_EDGES: dict[str, Callable[[Floats, Floats, Floats], Floats]] = {
+    "uniform": _uniform_edges,
+    "quantile": _quantile_edges,
+}
+
+
+def _check(
+    y: ArrayLike, p: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None
+) -> tuple[NDArray[np.intp], Floats, Floats]:
+    """Return the column of each sample's label, the probabilities and the weights."""
+    p = _check_probabilities(p)
+    labels = column_or_1d(y)
+    weight = np.ones(len(p)) if sample_weight is None else _check_weight(sample_weight)
+    check_consistent_length(labels, p, weight)
+    columns = _columns(y, classes)
+    if len(columns) != p.shape[1]:
+        found = f"y has {len(columns)} labels" if classes is None else f"classes has {len(columns)}"
+        raise ValueError(
+            f"p has {p.shape[1]} columns, but {found}. Pass classes: the label of each column of "
+            f"p, such as classes_ of the classifier."
+        )
+    strangers = set(labels.tolist()) - set(columns)
+    if strangers:
+        raise ValueError(f"y has labels that are not in classes: {sorted(strangers, key=str)}.")
+    return np.array([columns[label] for label in labels.tolist()]), p, weight
+
+
+def _columns(y: ArrayLike, classes: ArrayLike | None) -> dict[Any, int]:
+    """Return the column of p of each label."""
+    labels = np.unique(column_or_1d(y)) if classes is None else column_or_1d(classes)
+    columns = {label: c for c, label in enumerate(labels.tolist())}
+    if len(columns) != len(labels):
+        raise ValueError(f"classes names a label twice: {labels.tolist()}.")
+    return columns
+
+
+def _check_probabilities(p: ArrayLike) -> Floats:
+    given = check_array(p, dtype=[np.float64, np.float32], input_name="p")
+    if given.min() < 0 or given.max() > 1:
+        raise ValueError(
+            f"p must hold probabilities, found values from {given.min()} to {given.max()}."
+        )
+    sums = given.sum(axis=1, dtype=np.float64)
+    worst = int(np.argmax(np.abs(sums - 1)))
+    # Half of the digits of the precision given.
+    if abs(sums[worst] - 1) > np.sqrt(np.finfo(given.dtype).eps):
+        raise ValueError(
+            f"the rows of p must sum to 1, but row {worst} sums to {sums[worst]}. Normalise p, or "
+            f"pass scores through a coupling rule first."
+        )
+    return given.astype(np.float64)
+
+
+def _check_weight(sample_weight: ArrayLike) -> Floats:
+    weight = check_array(
+        sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+    )
+    weight = column_or_1d(weight)
+    if weight.min() < 0 or weight.sum() == 0:
+        raise ValueError("sample_weight must not be negative, and not zero everywhere.")
+    return weight
