@@ -14,13 +14,13 @@ export MANYCLASS_DATA ?= $(abspath $(wildcard ../shared/data))
 help: ## Print the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
-demo: $(VENV)/.installed-app ## See it work on the bundled data
+demo: $(VENV)/.installed-core ## See it work on the bundled data
 	$(BIN)/manyclass demo
 
-test: lint $(VENV)/.installed-app $(VENV)/.installed-test ## Everything CI checks: lint, tests, doctests
+test: lint $(VENV)/.installed-test ## Everything CI checks: lint, tests, doctests
 	$(BIN)/python -m pytest -q -n auto
 
-bench: $(VENV)/.installed-app $(VENV)/.installed-bench ## Measure against peers, one thread
+bench: $(VENV)/.installed-bench ## Measure against peers, one thread
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m benchmarks
 
 lint: $(VENV)/.installed-lint ## Check style and types
@@ -42,6 +42,10 @@ $(BIN)/python:
 # One stamp per extra of pyproject.toml, renewed when that file changes.
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+$(VENV)/.installed-core: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
 .PRECIOUS: $(VENV)/.installed-%

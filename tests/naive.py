@@ -404,7 +404,7 @@ def least_squares_supports(r: Array, code: Code, weights: Array) -> Array:
     """Try every support (small k) and keep the one that meets the optimality conditions."""
     rows = least_squares_rows(r, code, weights).astype(np.longdouble)
     q, k = rows.T @ rows, len(code)
-    best, least = np.zeros(k), np.inf
+    best, least = np.zeros(k, np.longdouble), np.inf
     for size in range(1, k + 1):
         for support in combinations(range(k), size):
             p = np.zeros(k, np.longdouble)

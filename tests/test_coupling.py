@@ -499,6 +499,27 @@ def test_kl_on_sparse_codes_is_not_beaten_by_the_mm_step(k, scale):
         assert reached <= bar + 1e-9
 
 
+@pytest.mark.parametrize("small", [1e-1, 1e-2, 1e-3, 1e-4])
+def test_kl_recovers_p_of_many_magnitudes_from_a_small_sparse_code(small):
+    code = np.array([[1, 0, 1, 0], [-1, -1, 0, 1], [0, 1, 0, -1], [-1, 0, -1, -1]], dtype=np.int8)
+    p = np.array([[small**2, small, 1, small**2]])
+    p /= p.sum()
+    assert_allclose(couple(binary_of(p, code), code=code, rule="kl"), p, rtol=0, atol=1e-8)
+
+
+def test_kl_with_more_starts_finds_better_minima():
+    # Contradictory answers to a code with zeros: the objective has several minima.
+    code = codes.sparse_random(10, n_columns=12, n_draws=50, random_state=1)
+    r = naive.clip(draw_r("hard", 100, code, np.random.default_rng(5)))
+    few, many = (couple(r, code=code, rule=KullbackLeibler(n_starts=s)) for s in (1, 20))
+    ones = np.ones(12)
+    gain = [
+        naive.kl_objective(p, row, code, ones) - naive.kl_objective(q, row, code, ones)
+        for p, q, row in zip(few, many, r, strict=True)
+    ]
+    assert min(gain) > -1e-9 and max(gain) > 1e-3
+
+
 def test_kl_where_the_infimum_empties_a_column():
     # {0} v {1} and {0, 2} v {1, 3} agree only without classes 2 and 3, whose ratio column 1 sets.
     code = np.array([[1, 0, 1], [-1, 0, -1], [0, 1, 1], [0, -1, -1]], dtype=np.int8)
@@ -532,6 +553,16 @@ def test_least_squares_with_many_classes(name, k):
     assert_allclose(p, expected, rtol=0, atol=1e-8)
     for row, found in zip(naive.clip(r), p, strict=True):
         assert naive.least_squares_kkt_violation(found, row, code, weights) < 1e-10
+
+
+@pytest.mark.parametrize("small", [1e-3, 1e-4, 1e-5, 1e-6, 1e-7])
+def test_least_squares_of_two_classes_that_meet_only_through_a_third(small):
+    # Consistent: p_0 / p_2 = 1 / small and p_1 / p_2 = 1 / (3 small), nearly.
+    code = np.array([[1, 0], [0, 1], [-1, -1]], dtype=np.int8)
+    r = np.array([[1 - small, 1 - 3 * small]])
+    odds = np.append(r / (1 - r), 1.0)
+    p = couple(r, code=code, rule="least-squares")
+    assert_allclose(p[0], odds / odds.sum(), rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("k", [6, 8])

@@ -34,7 +34,7 @@ from manyclass._sklearn import (
     routing_enabled,
     take_rows,
 )
-from manyclass.banks import fit_bank, response_kind
+from manyclass.banks import Kind, fit_bank, response_kind
 from manyclass.calibration import CALIBRATIONS, FLOOR, apply_temperature, fit_temperature
 from manyclass.combining import Combiner, resolve
 from manyclass.coupling import couple
@@ -117,7 +117,7 @@ class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     >>> X, y = load_iris(return_X_y=True)
     >>> model = CoupledClassifier(LinearSVC()).fit(X, y)
     >>> model.predict_proba(X[[0, 60, 120]]).round(2)
-    array([[0.99, 0.01, 0.  ],
+    array([[0.98, 0.02, 0.  ],
            [0.05, 0.9 , 0.06],
            [0.  , 0.02, 0.98]])
     """
@@ -166,23 +166,23 @@ class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        X, labels = self._check_input(X, y)
-        classes, y = np.unique(labels, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"y has only one class, {classes[0]!s}: there is nothing to tell apart. Pass samples "
-                "of at least two classes."
-            )
+        before = self.__dict__.copy()
+        try:
+            return self._fit(X, y, sample_weight, fit_params)
+        except BaseException:  # also an interrupt: a failed fit leaves what was there
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X, y, sample_weight, fit_params):
+        X, y, classes = self._check_input(X, y)
         rng = check_random_state(self.random_state)
         combiner = clone(resolve(self.combiner))
-        code = self._make_code(len(classes), rng)
-        combiner.check_code(code)
-        if combiner.gives_probabilities:
-            codes.check_identifiable(code)
+        code = self._make_code(len(classes), combiner, rng)
         estimator = self._base_estimator()
-        routed = self._route(estimator, sample_weight, fit_params)
-        weights = check_sample_weight(sample_weight, X)
         kind, method = self._plan_calibration(estimator, combiner)
+        weights = check_sample_weight(sample_weight, X)
+        routed = self._route(estimator, sample_weight, fit_params)
         fit_rows = partial(
             fit_bank,
             estimator,
@@ -195,27 +195,31 @@ class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
-        bank = fit_rows()
-        column_weights = np.maximum(weights @ (code[y] != 0), FLOOR)
-        calibration, temperature = None, 1.0
+        self.classes_, self.code_, self.combiner_ = classes, code, combiner
+        self.weights_ = np.maximum(weights @ (code[y] != 0), FLOOR)
+        self.bank_ = fit_rows()
+        self.calibration_, self.temperature_ = None, 1.0
         tempered = self.temperature and combiner.gives_probabilities and len(classes) > 2
         if self.cv is not None and (method is not None or tempered):
             folds = make_folds(self.cv, X, y, classes, routed.splitter.split)
-            scores = out_of_sample_scores(bank, lambda rows: fit_rows(rows=rows), X, y, code, folds)
-            if method is not None:
-                calibration = CALIBRATIONS[method]().fit(scores, code[y], weights)
-                scores = calibration.transform(scores)
-            if tempered:
-                known = ~np.isnan(scores).any(axis=1)
-                coupled = combiner.combine(
-                    scores[known], code, column_weights, n_jobs=self.n_jobs
-                ).values
-                temperature = fit_temperature(coupled, y[known], weights[known])
-
-        self.classes_, self.code_, self.combiner_ = classes, code, combiner
-        self.bank_, self.calibration_, self.weights_ = bank, calibration, column_weights
-        self.temperature_ = temperature
+            scores = out_of_sample_scores(
+                self.bank_, lambda rows: fit_rows(rows=rows), X, y, code, folds
+            )
+            self._fit_on_scores(scores, y, weights, method, tempered)
         return self
+
+    def _fit_on_scores(self, scores, y, weights, method: str | None, tempered: bool) -> None:
+        """Fit calibration and temperature on out-of-sample scores."""
+        if method is not None:
+            self.calibration_ = CALIBRATIONS[method]().fit(scores, self.code_[y], weights)
+            scores = self.calibration_.transform(scores)
+        if tempered:
+            known = ~np.isnan(scores).any(axis=1)
+            p = self._combine(scores[known])
+            self.temperature_ = fit_temperature(p, y[known], weights[known])
+
+    def _combine(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.combiner_.combine(values, self.code_, self.weights_, n_jobs=self.n_jobs).values
 
     @property
     def estimators_(self) -> list[Any]:
@@ -224,10 +228,16 @@ class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self.bank_.models
 
     def _check_input(self, X, y):
+        """Return X, the class indices and the classes."""
         check_classification_targets(y)
-        y = column_or_1d(y, warn=True)
-        X, y = indexable(self._check_rows(X, reset=True), y)
-        return X, y
+        X, y = indexable(self._check_rows(X, reset=True), column_or_1d(y, warn=True))
+        classes, indices = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has only one class, {classes[0]}: there is nothing to tell apart. Pass samples "
+                "of at least two classes."
+            )
+        return X, indices, classes
 
     def _check_rows(self, X, reset: bool):
         """Check shape and names; values, and whatever is not a plain array, are the estimator's."""
@@ -242,15 +252,20 @@ class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _base_estimator(self):
         return LogisticRegression() if self.estimator is None else self.estimator
 
-    def _make_code(self, k: int, rng) -> NDArray[np.int8]:
+    def _make_code(self, k: int, combiner: Combiner, rng) -> NDArray[np.int8]:
         if isinstance(self.code, str):
             # All codes pose the same single problem when there are two classes.
             name = "one-vs-one" if k == 2 and self.code in codes.NAMES else self.code
-            return codes.by_name(name, k, random_state=rng)
-        matrix = self.code(k) if callable(self.code) else self.code
-        return codes.check_code(matrix, n_classes=k)
+            code = codes.by_name(name, k, random_state=rng)
+        else:
+            matrix = self.code(k) if callable(self.code) else self.code
+            code = codes.check_code(matrix, n_classes=k)
+        combiner.check_code(code)
+        if combiner.gives_probabilities:
+            codes.check_identifiable(code)
+        return code
 
-    def _plan_calibration(self, estimator, combiner: Combiner):
+    def _plan_calibration(self, estimator, combiner: Combiner) -> tuple[Kind, str | None]:
         """Return the kind of scores to ask for and the name of the calibration, if any."""
         if self.calibration not in ("auto", None, *CALIBRATIONS):
             raise ValueError(
@@ -260,7 +275,8 @@ class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if combiner.takes == "scores":
             return response_kind(estimator, ("margin", "centred")), None
         if self.calibration in CALIBRATIONS:
-            kind, method = response_kind(estimator, ("margin", "log-odds")), self.calibration
+            kind = response_kind(estimator, ("margin", "log-odds"))
+            method: str | None = self.calibration
         else:
             kind = response_kind(estimator, ("probability", "margin"))
             method = "sigmoid" if kind == "margin" and self.calibration == "auto" else None
@@ -390,27 +406,23 @@ class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self._by_blocks(X, of_block)
 
     def _class_values(self, X) -> NDArray[np.float64]:
-        def of_block(values):
-            combined = self.combiner_.combine(
-                values, self.code_, self.weights_, n_jobs=self.n_jobs
-            ).values
-            return apply_temperature(combined, self.temperature_)
-
-        return self._by_blocks(X, of_block)
+        return self._by_blocks(
+            X, lambda values: apply_temperature(self._combine(values), self.temperature_)
+        )
 
     def _by_blocks(self, X, of_block: Callable[[NDArray], NDArray]) -> NDArray[np.float64]:
         """Score, calibrate and combine a block of rows at a time."""
         check_is_fitted(self)
         X = self._check_rows(X, reset=False)
         n, rows = n_samples(X), max(1, BLOCK_ENTRIES // self.code_.shape[1])
-        out = None
-        for first in range(0, max(n, 1), rows):
+        out = np.empty((0, 0))
+        for first in range(0, n, rows):
             last = min(first + rows, n)
             values = self.bank_.scores(X if n <= rows else take_rows(X, slice(first, last)))
             if self.calibration_ is not None:
                 values = self.calibration_.transform(values)
             block = of_block(values)
-            if out is None:
+            if first == 0:
                 out = np.empty((n, *block.shape[1:]))
             out[first:last] = block
         return out

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass.codes.checks import Code
-from manyclass.codes.constructors import one_vs_rest
+from manyclass.codes.constructors import one_vs_one, one_vs_rest
 
 
 def pair_columns(code: Code) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | None:
@@ -35,6 +35,8 @@ def pair_columns(code: Code) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | Non
     k, n_columns = code.shape
     if n_columns != k * (k - 1) // 2:
         return None
+    if np.array_equal(code, one_vs_one(k)):  # by far the most frequent, and worth a short cut
+        return np.arange(n_columns), np.zeros(n_columns, dtype=np.bool_)
     is_pair, i, j = pairs_among(code)
     if not is_pair.all():
         return None

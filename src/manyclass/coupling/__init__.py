@@ -125,12 +125,12 @@ def couple(
     array([[0.457, 0.202, 0.341]])
     >>> result = couple(r, rule="ht", full_output=True)
     >>> result.p.round(3), result.incoherence.round(2)
-    (array([[0.481, 0.242, 0.277]]), array([0.22]))
+    (array([[0.481, 0.242, 0.277]]), array([0.23]))
 
     One-vs-rest probabilities:
 
     >>> couple([[0.7, 0.2, 0.3]], code="one-vs-rest", rule="kl").round(3)
-    array([[0.633, 0.143, 0.224]])
+    array([[0.613, 0.153, 0.234]])
     """
     resolved = resolve(rule)
     if not isinstance(resolved, CouplingRule):
@@ -142,7 +142,6 @@ def couple(
     if values.dtype.kind not in "fiub":
         raise ValueError(f"r has dtype {values.dtype}: pass an array of real numbers.")
     read, matrix = _open_pairs(values, code) if values.ndim == 3 else _open_columns(values, code)
-    codes.check_identifiable(matrix)
     result = couple_blocks(resolved, read, len(values), matrix, weights, n_jobs, full_output)
     return result if full_output else result.p
 
@@ -180,6 +179,7 @@ def _open_columns(r: NDArray, code: ArrayLike | str | None) -> tuple[Reader, NDA
         matrix = codes.by_name(code, codes.n_classes_of(code, r.shape[1]))
     else:
         matrix = codes.check_code(code)
+        codes.check_identifiable(matrix)
     if r.shape[1] != matrix.shape[1]:
         raise ValueError(
             f"r has {r.shape[1]} columns, but the code has {matrix.shape[1]}: they must match."

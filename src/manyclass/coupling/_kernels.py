@@ -52,13 +52,14 @@ def condense(square, r, slack):
     """
     n, k, _ = square.shape
     for s in range(n):
-        q, bad = 0, 0
+        q, squares = 0, 0.0
         for i in range(k):
             for j in range(i + 1, k):
                 r[s, q] = square[s, i, j]
-                bad += not abs(square[s, i, j] + square[s, j, i] - 1.0) <= slack
+                excess = square[s, i, j] + square[s, j, i] - 1.0
+                squares += excess * excess
                 q += 1
-        if bad:
+        if not squares <= slack * slack:
             for i in range(k):
                 for j in range(i + 1, k):
                     if not abs(square[s, i, j] + square[s, j, i] - 1.0) <= slack:

@@ -13,8 +13,8 @@ from manyclass._compiled import kernel
 from manyclass.coupling._row_kernels import (
     clip_row,
     factor_row,
-    normalise,
     noniterative,
+    normalise,
     sides,
     substitute_row,
 )
@@ -24,7 +24,7 @@ LEAST_MU = 1e-20
 
 @kernel
 def _objective(r, weights, x, plus, minus, mu):
-    """sum n_b KL(r_b || q_b) up to a constant, + |x| - log|x| - mu sum log x_i.
+    """Sum n_b KL(r_b || q_b) up to a constant, + |x| - log|x| - mu sum log x_i.
 
     The first term does not change along rays; |x| - log|x| picks |x| = 1 and makes
     codes without zeros convex in x. Weights sum to one.
@@ -60,12 +60,8 @@ def _gradient(r, weights, start, middle, members, x, plus, minus, g, scale):
 
 
 @kernel
-def _hessian(r, weights, start, middle, members, x, plus, minus, z, concave, h):
-    """Lower triangle of the Hessian of the objective plus diag(z / x).
-
-    ``concave`` scales the part -n_b / (p(I) + p(J))^2 of the columns; at 0 the
-    matrix is positive definite whatever the code.
-    """
+def _hessian(r, weights, start, middle, members, x, plus, minus, z, h):
+    """Lower triangle of the Hessian of the objective, plus diag(z / x) for the barrier."""
     k = x.shape[0]
     size = 0.0
     for i in range(k):
@@ -75,7 +71,7 @@ def _hessian(r, weights, start, middle, members, x, plus, minus, z, concave, h):
             h[i, j] = 1.0 / size**2
         h[i, i] = 1.0 / size**2 + z[i] / x[i]
     for b in range(r.shape[0]):
-        both = concave * weights[b] / (plus[b] + minus[b]) ** 2
+        both = weights[b] / (plus[b] + minus[b]) ** 2
         up = weights[b] * r[b] / plus[b] ** 2 - both
         down = weights[b] * (1.0 - r[b]) / minus[b] ** 2 - both
         # Members are sorted on each side, so within a side i >= j.
@@ -86,10 +82,30 @@ def _hessian(r, weights, start, middle, members, x, plus, minus, z, concave, h):
             i = members[m]
             for o in range(middle[b], m + 1):
                 h[i, members[o]] += down
-            if both > 0.0:
-                for o in range(start[b], middle[b]):
-                    j = members[o]
-                    h[max(i, j), min(i, j)] -= both
+            for o in range(start[b], middle[b]):
+                j = members[o]
+                h[max(i, j), min(i, j)] -= both
+
+
+@kernel
+def _factor_damped(h, x, ridge, factors):
+    """Factor H + ridge diag(1 / x^2) with the least ridge that makes it positive definite.
+
+    Codes with zeros are not convex. Damping by 1 / x^2 is damping in log x, where
+    the objective is tame: classes of tiny probability keep moving. Tries none,
+    then a quarter of the last ``ridge``, then more; returns the ridge to start
+    from next time.
+    """
+    k = x.shape[0]
+    damping, next_try = 0.0, max(1e-10, 0.25 * ridge)
+    while True:
+        for i in range(k):
+            for j in range(i):
+                factors[i, j] = h[i, j]
+            factors[i, i] = h[i, i] + damping / x[i] ** 2
+        if factor_row(factors, k):
+            return damping if damping > 0.0 else 0.25 * ridge
+        damping, next_try = next_try, 4.0 * next_try
 
 
 @kernel
@@ -139,7 +155,8 @@ def _minimise(r, weights, start, middle, members, tol, max_iter, x):
     k, n_columns = x.shape[0], r.shape[0]
     g, scale, dx = np.empty(k), np.empty(k), np.empty(k)
     dz, z, trial = np.empty(k), np.empty(k), np.empty(k)
-    plus, minus, h = np.empty(n_columns), np.empty(n_columns), np.empty((k, k))
+    plus, minus = np.empty(n_columns), np.empty(n_columns)
+    h, factors, ridge = np.empty((k, k)), np.empty((k, k)), 0.0
     mu = 1e-2 / k
     for i in range(k):
         z[i] = mu / x[i]
@@ -155,14 +172,12 @@ def _minimise(r, weights, start, middle, members, tol, max_iter, x):
             and _complementarity(x, z, mu) < 10.0 * mu
         ):
             mu = max(LEAST_MU, min(0.2 * mu, mu**1.5))
-        _hessian(r, weights, start, middle, members, x, plus, minus, z, 1.0, h)
-        if not factor_row(h, k):
-            _hessian(r, weights, start, middle, members, x, plus, minus, z, 0.0, h)
-            factor_row(h, k)
+        _hessian(r, weights, start, middle, members, x, plus, minus, z, h)
+        ridge = _factor_damped(h, x, ridge, factors)
         for i in range(k):
             trial[i] = mu / x[i] - g[i]
             dx[i] = trial[i]
-        substitute_row(h, k, dx)
+        substitute_row(factors, k, dx)
         slope, moved = 0.0, 0.0
         for i in range(k):
             slope -= trial[i] * dx[i]
@@ -180,7 +195,20 @@ def _minimise(r, weights, start, middle, members, tol, max_iter, x):
 
 
 @kernel
-def couple_kl(r, weights, start, middle, members, n_starts, more_starts, tol, max_iter, p, iterations, converged):
+def couple_kl(
+    r,
+    weights,
+    start,
+    middle,
+    members,
+    n_starts,
+    more_starts,
+    tol,
+    max_iter,
+    p,
+    iterations,
+    converged,
+):
     """Couple row by row; of several starts the best minimum is kept.
 
     The starts: the non-iterative estimate, the uniform distribution, the

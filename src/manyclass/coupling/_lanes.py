@@ -168,7 +168,9 @@ def total(typing, x):
     """Return the sum over the samples."""
 
     def generate(context, builder, sig, args):
-        parts = [builder.extract_element(args[0], ir.Constant(ir.IntType(32), s)) for s in range(WIDTH)]
+        parts = [
+            builder.extract_element(args[0], ir.Constant(ir.IntType(32), s)) for s in range(WIDTH)
+        ]
         while len(parts) > 1:
             parts = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
         return parts[0]

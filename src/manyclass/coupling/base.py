@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from manyclass import codes
@@ -80,16 +80,16 @@ def couple_blocks(
     read: Reader,
     n: int,
     code: NDArray[np.int8],
-    weights: NDArray[np.float64] | None,
+    weights: ArrayLike | None,
     n_jobs: int | None,
     with_incoherence: bool = False,
 ) -> Coupling:
     """Couple ``n`` rows block by block; workspace does not grow with ``n``."""
     rule.check_code(code)
     k, n_columns = code.shape
-    weights = check_weights(weights, n_columns)
-    solve = rule.prepare(code, weights)
-    lists = column_lists(code)
+    column_weights = check_weights(weights, n_columns)
+    solve = rule.prepare(code, column_weights)
+    lists = column_lists(code) if with_incoherence else None
     p = np.empty((n, k))
     iterations = np.ones(n, dtype=np.int32)
     converged = np.ones(n, dtype=np.bool_)
@@ -99,8 +99,8 @@ def couple_blocks(
         last = min(first + rows, n)
         r = read(first, last)
         solve(r, p[first:last], iterations[first:last], converged[first:last])
-        if with_incoherence:
-            incoherence_of(r, weights, *lists, p[first:last], incoherence[first:last])
+        if lists is not None:
+            incoherence_of(r, column_weights, *lists, p[first:last], incoherence[first:last])
 
     rows = max(8, BLOCK_BYTES // (8 * n_columns) // 8 * 8)
     _for_each(couple_rows, range(0, n, rows), n_jobs)
@@ -131,7 +131,7 @@ def _warn_unconverged(rule: CouplingRule, converged: NDArray[np.bool_]) -> None:
     )
 
 
-def check_weights(weights: object, n_columns: int) -> NDArray[np.float64]:
+def check_weights(weights: ArrayLike | None, n_columns: int) -> NDArray[np.float64]:
     """Return one positive weight per column, all ones when ``None``."""
     if weights is None:
         return np.ones(n_columns)

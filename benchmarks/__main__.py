@@ -1,0 +1,44 @@
+"""Run the benchmarks, print their tables and put them into the README.
+
+    python -m benchmarks [NAME ...]
+
+Each table is also kept as ``benchmarks/results/NAME.md``; the README shows it
+between ``<!-- table: NAME -->`` and ``<!-- end -->``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from benchmarks import coupling, probabilities
+from manyclass.report import markdown_table, text_table
+
+ROOT = Path(__file__).parent.parent
+TABLES = coupling.TABLES | probabilities.TABLES
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", default=list(TABLES), metavar="NAME")
+    for name in parser.parse_args().names:
+        if name not in TABLES:
+            parser.error(f"no benchmark {name!r}: choose from {', '.join(TABLES)}")
+        make, header = TABLES[name]
+        rows = make()
+        print(f"\n{name}\n\n{text_table(header, rows)}", flush=True)
+        table = markdown_table(header, rows)
+        (ROOT / "benchmarks" / "results" / f"{name}.md").write_text(table + "\n")
+        insert(ROOT / "README.md", name, table)
+
+
+def insert(page: Path, name: str, table: str) -> None:
+    """Replace the table of that name in a page that has a place for it."""
+    text = page.read_text()
+    pattern = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+    page.write_text(pattern.sub(lambda match: f"{match[1]}{table}\n{match[2]}", text))
+
+
+if __name__ == "__main__":
+    main()
