@@ -120,7 +120,9 @@ def test_linear_scores_are_those_of_the_models(make, sparse):
     for kind in kinds_of(estimator):
         bank = fit_bank(estimator, data, y, CODE, kind)
         assert type(bank) is LinearBank
-        assert_allclose(bank.scores(data), one_by_one(bank.models, data, kind), rtol=1e-12, atol=1e-12)
+        assert_allclose(
+            bank.scores(data), one_by_one(bank.models, data, kind), rtol=1e-12, atol=1e-12
+        )
 
 
 @outdated

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import naive_fitting as naive
 import numpy as np
 import pytest
@@ -213,18 +215,21 @@ def dull_probabilities(seed, n=50, k=4, sharpness=1.0):
 class TestFitTemperature:
     @quick
     @given(seed=seeds, k=st.integers(2, 6), weighted=st.booleans())
-    def test_is_the_minimum_of_the_log_loss(self, seed, k, weighted):
+    def test_is_the_minimum_of_the_log_loss_with_one_more_sample(self, seed, k, weighted):
         p, y = dull_probabilities(seed, k=k, sharpness=2.0)
         weights = np.random.RandomState(seed).uniform(0, 2, len(y)) if weighted else np.ones(len(y))
+        second = p.argsort(axis=1)[:, -2]
 
         def loss(s):
-            return -weights @ np.log(apply_temperature(p, s)[np.arange(len(y)), y])
+            logs = np.log(apply_temperature(p, s))
+            rows = np.arange(len(y))
+            return -weights @ logs[rows, y] - weights @ logs[rows, second] / weights.sum()
 
         best = minimize_scalar(loss, bounds=(0.05, 20), method="bounded", options={"xatol": 1e-9})
         s = fit_temperature(p, y, weights)
         assert_allclose(s, best.x, rtol=1e-5)
         assert loss(s) <= best.fun + 1e-9
-        assert_allclose(loss(s), naive.tempered_log_loss(p, y, s, weights), rtol=1e-9)
+        assert_allclose(loss(s), naive.cautious_log_loss(p, y, s, weights), rtol=1e-9)
 
     @quick
     @given(seed=seeds, points=st.tuples(*[st.floats(0.05, 20)] * 2), mix=st.floats(0, 1))
@@ -233,7 +238,7 @@ class TestFitTemperature:
         first, second = points
 
         def loss(s):
-            return naive.tempered_log_loss(p, y, s, np.ones(len(y)))
+            return naive.cautious_log_loss(p, y, s, np.ones(len(y)))
 
         chord = mix * loss(first) + (1 - mix) * loss(second)
         assert loss(mix * first + (1 - mix) * second) <= chord * (1 + 1e-9) + 1e-9
@@ -249,10 +254,16 @@ class TestFitTemperature:
         repeated = fit_temperature(p.repeat(times, axis=0), y.repeat(times))
         assert_allclose(fit_temperature(p, y, times.astype(float)), repeated, rtol=1e-8)
 
-    def test_always_right_is_as_sharp_as_allowed_and_always_wrong_as_dull(self):
-        p = np.array([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1]])
-        assert fit_temperature(p, np.array([0, 1])) == 20.0
-        assert fit_temperature(p, np.array([2, 2])) == 0.05
+    @pytest.mark.parametrize("n", [2, 10, 1000])
+    def test_always_right_is_trusted_by_the_number_of_samples(self, n):
+        p = np.tile([0.6, 0.4], (n, 1))  # p^s is to be n to 1
+        expected = np.log(n) / np.log(0.6 / 0.4)
+        assert_allclose(fit_temperature(p, np.zeros(n, dtype=np.intp)), expected, rtol=1e-6)
+
+    def test_stays_within_its_bounds(self):
+        p = np.tile([0.51, 0.49], (50, 1))
+        assert fit_temperature(p, np.zeros(50, dtype=np.intp)) == 20.0
+        assert fit_temperature(p, np.ones(50, dtype=np.intp)) == 0.05
 
     def test_exact_zeros_are_survived(self):
         p = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.9, 0.1, 0.0], [0.0, 0.0, 1.0]])
@@ -269,7 +280,9 @@ class TestFitTemperature:
         ids=["no samples", "uniform", "no weight"],
     )
     def test_where_nothing_can_be_learned_probabilities_stay_as_they_are(self, p, weights):
-        assert fit_temperature(p, np.zeros(len(p), dtype=np.intp), weights) == 1.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert fit_temperature(p, np.zeros(len(p), dtype=np.intp), weights) == 1.0
 
 
 class TestApplyTemperature:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_blobs
-from sklearn.linear_model import LogisticRegression
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -48,9 +48,7 @@ def crossfit(estimator, X, y, code, folds, log=None):
             log.append(rows)
         return fit_bank(estimator, X, y, code, kind, rows=rows)
 
-    return out_of_sample_scores(
-        fit_bank(estimator, X, y, code, kind), refit, X, y, code, folds
-    )
+    return out_of_sample_scores(fit_bank(estimator, X, y, code, kind), refit, X, y, code, folds)
 
 
 class Witness(ClassifierMixin, BaseEstimator):
@@ -74,7 +72,7 @@ class TestScores:
     @each_code
     @pytest.mark.parametrize(
         "estimator",
-        [MARGINS, GaussianNB(), LogisticRegression()],
+        [MARGINS, GaussianNB(), LinearDiscriminantAnalysis()],
         ids=lambda estimator: type(estimator).__name__,
     )
     def test_equal_the_plain_loops(self, estimator, code):
@@ -85,7 +83,9 @@ class TestScores:
         assert_allclose(scores, expected, rtol=1e-9, atol=1e-12)
 
     @each_code
-    @pytest.mark.parametrize("cv", [4, LeaveOneOut(), RepeatedStratifiedKFold(n_splits=3, n_repeats=2)])
+    @pytest.mark.parametrize(
+        "cv", [4, LeaveOneOut(), RepeatedStratifiedKFold(n_splits=3, n_repeats=2)]
+    )
     def test_come_from_models_that_did_not_see_the_sample(self, cv, code):
         folds = make_folds(cv, NUMBERED, y, classes)
         scores = crossfit(Witness(), NUMBERED, y, code, folds)

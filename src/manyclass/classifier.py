@@ -112,14 +112,14 @@ class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from sklearn.svm import LinearSVC
+    >>> from sklearn.svm import SVC
     >>> from manyclass import CoupledClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = CoupledClassifier(LinearSVC()).fit(X, y)
-    >>> model.predict_proba(X[[0, 60, 120]]).round(2)
-    array([[0.98, 0.02, 0.  ],
-           [0.05, 0.9 , 0.06],
-           [0.  , 0.02, 0.98]])
+    >>> model = CoupledClassifier(SVC()).fit(X, y)
+    >>> model.predict_proba(X[[0, 70, 133]]).round(2)
+    array([[1.  , 0.  , 0.  ],
+           [0.  , 0.52, 0.47],
+           [0.  , 0.33, 0.66]])
     """
 
     def __init__(

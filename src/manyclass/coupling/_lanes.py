@@ -91,6 +91,35 @@ def store(typing, workspace, i, value):
 
 
 @intrinsic
+def peek(typing, array, i):
+    """Read one number of a flat array; the index is taken to be within it.
+
+    Plain indexing allows for negative indices, which costs more than the access.
+    """
+
+    def generate(context, builder, sig, args):
+        return builder.load(_address_of_one(context, builder, sig, args))
+
+    return types.float64(array, i), generate
+
+
+@intrinsic
+def poke(typing, array, i, number):
+    """Write one number of a flat array; see :func:`peek`."""
+
+    def generate(context, builder, sig, args):
+        builder.store(args[2], _address_of_one(context, builder, sig, args))
+        return context.get_dummy_value()
+
+    return types.void(array, i, types.float64), generate
+
+
+def _address_of_one(context, builder, sig, args):
+    data = context.make_array(sig.args[0])(context, builder, args[0]).data
+    return builder.gep(data, [context.cast(builder, args[1], sig.args[1], types.intp)])
+
+
+@intrinsic
 def broadcast(typing, number):
     """Give every sample the same number."""
 

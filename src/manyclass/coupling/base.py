@@ -86,6 +86,7 @@ def couple_blocks(
 ) -> Coupling:
     """Couple ``n`` rows block by block; workspace does not grow with ``n``."""
     rule.check_code(code)
+    _check_limits(rule)
     k, n_columns = code.shape
     column_weights = check_weights(weights, n_columns)
     solve = rule.prepare(code, column_weights)
@@ -120,12 +121,23 @@ def _for_each(task: Callable[[int], None], starts: range, n_jobs: int | None) ->
             pass
 
 
+def _check_limits(rule: CouplingRule) -> None:
+    options = rule.get_params()
+    if not options.get("tol", 1.0) > 0:
+        raise ValueError(f"tol of {type(rule).__name__} must be positive, got {options['tol']}.")
+    if not options.get("max_iter", 1) >= 1:
+        raise ValueError(
+            f"max_iter of {type(rule).__name__} must be at least 1, got {options['max_iter']}."
+        )
+
+
 def _warn_unconverged(rule: CouplingRule, converged: NDArray[np.bool_]) -> None:
     failed = np.flatnonzero(~converged)
+    knobs = "max_iter or tol" if hasattr(rule, "tol") else "max_iter"
     warnings.warn(
         f"rule {rule.key!r} did not converge on {len(failed)} of {len(converged)} rows (the "
-        f"first is row {failed[0]}); their probabilities are the best reached. Raise max_iter or "
-        f"tol of {type(rule).__name__}.",
+        f"first is row {failed[0]}); their probabilities are the best reached. Raise {knobs} "
+        f"of {type(rule).__name__}.",
         ConvergenceWarning,
         stacklevel=4,
     )
@@ -135,7 +147,10 @@ def check_weights(weights: ArrayLike | None, n_columns: int) -> NDArray[np.float
     """Return one positive weight per column, all ones when ``None``."""
     if weights is None:
         return np.ones(n_columns)
-    array = np.array(weights, dtype=np.float64)
+    try:
+        array = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"weights must be numbers, one per column, got {weights!r}.") from error
     if array.shape != (n_columns,):
         raise ValueError(
             f"weights has shape {array.shape}, but the code has {n_columns} columns: pass one "
@@ -238,6 +253,6 @@ def _raise_bad_value(value: float, place: str) -> None:
             "row, or find out which model fails."
         )
     raise ValueError(
-        f"r is {value:g} at {place}, outside [0, 1]: couple takes probabilities. Turn scores into "
-        "probabilities first (a sigmoid, or calibration='sigmoid' in CoupledClassifier)."
+        f"r is {float(value)!r} at {place}, outside [0, 1]: couple takes probabilities. Turn scores "
+        "into probabilities first (a sigmoid, or calibration='sigmoid' in CoupledClassifier)."
     )
