@@ -11,7 +11,7 @@ from benchmarks.peers import printed_compiled, printed_numpy, square, wlw2_numpy
 from benchmarks.timing import interleave
 from manyclass import CoupledClassifier, codes, couple, datasets
 
-SIZES = {3: 200_000, 10: 40_000, 26: 8_000, 100: 800}
+SIZES = {3: 400_000, 10: 100_000, 26: 20_000, 100: 1_600}
 TOL = 1e-8
 
 

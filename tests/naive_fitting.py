@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import exp, fsum, log, log1p, nan
+from math import exp, fsum, inf, log, log1p, nan
 from typing import Any
 
 import numpy as np
@@ -98,17 +98,19 @@ def sigmoid_loss(f, sides, weights, a: float, b: float) -> float:
 def sigmoid_gradient(f, sides, weights, a: float, b: float) -> tuple[float, float]:
     """Mean derivative of the cross-entropy by the log-odds at the mean score and by their slope.
 
-    The slope is that of standardised scores, so that the scale of f does not matter.
+    The slope is that of standardised scores, so that the scale of f does not matter; equal
+    scores, up to the rounding of their mean, have none.
     """
     total = fsum(weights)
     mean = fsum(w * score for w, score in zip(weights, f, strict=True)) / total
     spread = (fsum(w * (s - mean) ** 2 for w, s in zip(weights, f, strict=True)) / total) ** 0.5
+    spread = spread if spread > 1e-12 * abs(mean) else inf
     errors = [
         w * (sigmoid(score, a, b) - target)
         for score, target, w in zip(f, platt_targets(sides, weights), weights, strict=True)
     ]
     slope = fsum(e * (score - mean) for e, score in zip(errors, f, strict=True))
-    return slope / (total * (spread or 1.0)), fsum(errors) / total
+    return slope / (total * spread), fsum(errors) / total
 
 
 def isotonic(f, targets, weights) -> list[float]:

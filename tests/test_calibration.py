@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.calibration import _sigmoid_calibration
 
 from manyclass.calibration import Isotonic, Sigmoid, apply_temperature, fit_temperature
@@ -107,6 +107,15 @@ class TestSigmoid:
         f = np.linspace(-2, 3, 10)
         expected = 11 / 12 if side > 0 else 1 / 12
         assert_allclose(one_column(Sigmoid(), f, np.full(10, side)), expected, atol=1e-8)
+
+    @pytest.mark.parametrize("score", [0.0, 0.7, -12.3, 1e-5])
+    @pytest.mark.parametrize("n", [3, 6, 16, 50])
+    def test_equal_scores_tell_nothing_about_others(self, n, score):
+        sides = np.where(np.arange(n) < n - 2, 1, -1)
+        expected = np.mean(naive.platt_targets(sides, np.ones(n)))
+        model = Sigmoid()
+        assert_allclose(one_column(model, np.full(n, score), sides), expected, atol=1e-9)
+        assert_allclose(model.transform(np.array([[score - 1], [score + 1]])), expected, atol=1e-6)
 
     def test_infinite_scores_are_as_good_as_certain_but_do_not_drown_the_others(self):
         f, sides = noisy(0, n=200)
@@ -295,9 +304,9 @@ class TestApplyTemperature:
         assert_allclose(apply_temperature(p, s), expected, rtol=1e-9, atol=1e-300)
 
     @quick
-    @given(seed=seeds, s=st.floats(0.05, 20), concentration=st.floats(-3, 2))
-    def test_keeps_the_order_and_sums_to_1(self, seed, s, concentration):
-        p = np.random.RandomState(seed).dirichlet(np.full(5, 10.0**concentration), 30)
+    @given(seed=seeds, s=st.floats(0.05, 20), spread=st.floats(0.1, 100))
+    def test_keeps_the_order_and_sums_to_1(self, seed, s, spread):
+        p = softmax(spread * np.random.RandomState(seed).standard_normal((30, 5)), axis=1)
         tempered = apply_temperature(p, s)
         assert_allclose(tempered.sum(axis=1), 1, atol=1e-12)
         assert ((tempered >= 0) & (tempered <= 1)).all()

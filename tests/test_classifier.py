@@ -7,6 +7,7 @@ import tracemalloc
 import warnings
 
 import naive
+import naive_decoding
 import naive_fitting
 import numpy as np
 import pandas as pd
@@ -38,6 +39,7 @@ from manyclass.decoding import LossBased
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 names = np.array(["ant", "bee", "cat", "dog"])[y]
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
 PAIRS = codes.one_vs_one(4)
 SPARSE = np.array(
     [[1, 1, 0, -1, 1], [-1, 0, 1, -1, 0], [0, -1, 1, 1, 0], [0, -1, -1, 1, -1]], dtype=np.int8
@@ -127,15 +129,7 @@ class TestPlainLoops:
     def test_decoders_read_margins(self):
         scores = naive_fitting.binary_scores(MARGINS, X, y, SPARSE, X + 1)
         model = CoupledClassifier(MARGINS, code=SPARSE, combiner="hamming").fit(X, names)
-        distance = np.array(
-            [
-                [
-                    -sum((1 - m * np.sign(f)) / 2 for m, f in zip(row, fs, strict=True))
-                    for row in SPARSE
-                ]
-                for fs in scores
-            ]
-        )
+        distance = [naive_decoding.hamming(row, SPARSE) for row in scores]
         assert_allclose(model.decision_function(X + 1), distance, atol=1e-6)  # ties are raised
 
     def test_decoders_read_probabilities_from_one_half(self):
@@ -252,7 +246,7 @@ class TestFailedFit:
             ({}, X[:, :2], np.zeros(60)),
             ({}, X[:, :2], X[:, 0]),
             ({}, X[:40, :2], y),
-            ({}, pd.DataFrame(X[:, :2], columns=["a", "b"]).assign(a="word"), y),
+            ({}, FRAME[["a", "b"]].assign(a="word"), y),
             ({"code": "nonsense"}, X[:, :2], y),
             ({"combiner": "normalize"}, X[:, :2], y),
             ({"calibration": "nonsense"}, X[:, :2], y),
@@ -263,10 +257,8 @@ class TestFailedFit:
         ids=lambda value: next(iter(value), "data") if isinstance(value, dict) else "",
     )
     def test_leaves_the_fitted_estimator_as_it_was(self, changes, data, target):
-        model = CoupledClassifier(LogisticRegression()).fit(
-            pd.DataFrame(X, columns=list("abc")), names
-        )
-        p = model.predict_proba(pd.DataFrame(X, columns=list("abc")))
+        model = CoupledClassifier(LogisticRegression()).fit(FRAME, names)
+        p = model.predict_proba(FRAME)
         before = dict(vars(model))
         params = model.get_params(deep=False)
         model.set_params(**changes)
@@ -275,7 +267,7 @@ class TestFailedFit:
         model.set_params(**params)
         assert vars(model).keys() == before.keys()
         assert all(value is before[name] for name, value in vars(model).items())
-        assert_array_equal(model.predict_proba(pd.DataFrame(X, columns=list("abc"))), p)
+        assert_array_equal(model.predict_proba(FRAME), p)
 
     def test_leaves_the_unfitted_estimator_unfitted(self):
         model = CoupledClassifier(Fragile())
@@ -314,9 +306,7 @@ class TestLifeCycle:
         assert_array_equal(copy.fit(X, names).predict_proba(X), p)
 
     def test_refitting_forgets_everything(self):
-        model = CoupledClassifier(LinearSVC(dual=False)).fit(
-            pd.DataFrame(X, columns=list("abc")), names
-        )
+        model = CoupledClassifier(LinearSVC(dual=False)).fit(FRAME, names)
         two = y < 2
         model.fit(X[two][:, :2], y[two])
         fresh = CoupledClassifier(LinearSVC(dual=False)).fit(X[two][:, :2], y[two])
@@ -425,9 +415,9 @@ class TestBlocks:
         tracemalloc.stop()
         assert peak < 4e6
 
-    @pytest.mark.parametrize("empty", [np.empty((0, 3)), pd.DataFrame(X, columns=list("abc"))[:0]])
+    @pytest.mark.parametrize("empty", [np.empty((0, 3)), FRAME[:0]])
     def test_no_rows_are_refused_in_words(self, empty):
-        data = pd.DataFrame(X, columns=list("abc")) if isinstance(empty, pd.DataFrame) else X
+        data = FRAME if isinstance(empty, pd.DataFrame) else X
         model = CoupledClassifier().fit(data, names)
         with pytest.raises(ValueError, match=r"0 sample\(s\)|no rows|empty X"):
             model.predict(empty)

@@ -49,9 +49,36 @@ def _newton(f, target, weight, n, b, max_iter):
                 break
             step *= 0.5
         a, b, value = a + step * d_a, b + step * d_b, trial
-        if decrement <= 1e-16 * (1.0 + value) or step <= 1e-10:
+        if decrement <= 1e-22 * (1.0 + value) or step <= 1e-10:
             break
     return a, b
+
+
+@kernel
+def _standardise(f, weight, n):
+    """Shift and scale ``f`` in place to mean 0 and deviation 1; returns (mean, deviation).
+
+    Infinite scores count as the farthest finite one. Equal scores become 0.
+    """
+    farthest = 0.0
+    for s in range(n):
+        if np.isfinite(f[s]):
+            farthest = max(farthest, abs(f[s]))
+    mean, total = 0.0, 0.0
+    for s in range(n):
+        f[s] = min(max(f[s], -farthest), farthest)
+        mean += weight[s] * f[s]
+        total += weight[s]
+    mean /= total
+    square = 0.0
+    for s in range(n):
+        square += weight[s] * (f[s] - mean) ** 2
+    deviation = np.sqrt(square / total)
+    if not deviation > 1e-12 * farthest:
+        deviation = np.inf
+    for s in range(n):
+        f[s] = (f[s] - mean) / deviation
+    return mean, deviation
 
 
 @kernel
@@ -60,33 +87,29 @@ def fit_sigmoids(scores, sides, weights, max_iter, slopes, intercepts):
 
     ``sides`` is +1, -1 or 0 (not taken part); NaN scores are passed over. Targets
     are Platt's (N+ + 1)/(N+ + 2) and 1/(N- + 2). Scores are standardised first, so
-    that their scale does not matter.
+    that their scale does not matter. A column without finite scores is read as
+    log-odds.
     """
     n, n_columns = scores.shape
     f, target, weight = np.empty(n), np.empty(n), np.empty(n)
     for column in range(n_columns):
-        used, positive, negative, mean, square = 0, 0.0, 0.0, 0.0, 0.0
+        used, n_finite, positive, negative = 0, 0, 0.0, 0.0
         for s in range(n):
             if sides[s, column] != 0 and not np.isnan(scores[s, column]) and weights[s] > 0.0:
                 f[used], weight[used] = scores[s, column], weights[s]
                 target[used] = 1.0 if sides[s, column] > 0 else 0.0
                 positive += weights[s] * target[used]
                 negative += weights[s] * (1.0 - target[used])
-                mean += weights[s] * f[used]
+                n_finite += np.isfinite(f[used])
                 used += 1
-        if used == 0:  # nothing was left out: read the score as log-odds
+        if n_finite == 0:
             slopes[column], intercepts[column] = -1.0, 0.0
             continue
-        mean /= positive + negative
-        for s in range(used):
-            square += weight[s] * (f[s] - mean) ** 2
-        spread = np.sqrt(square / (positive + negative))
-        spread = spread if spread > 0.0 else 1.0
+        mean, deviation = _standardise(f, weight, used)
         high, low = (positive + 1.0) / (positive + 2.0), 1.0 / (negative + 2.0)
         for s in range(used):
-            f[s] = (f[s] - mean) / spread
             target[s] = high if target[s] == 1.0 else low
         prior = np.log((negative + 1.0) / (positive + 1.0))
         a, b = _newton(f, target, weight, used, prior, max_iter)
-        slopes[column] = a / spread
-        intercepts[column] = b - a * mean / spread
+        slopes[column] = a / deviation
+        intercepts[column] = b - a * (mean / deviation)

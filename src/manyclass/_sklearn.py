@@ -29,7 +29,11 @@ def check_sample_weight(sample_weight, X) -> NDArray[np.float64]:
 
 def as_indexable(X):
     """Turn plain sequences into an array; leave arrays, frames and sparse matrices alone."""
-    return X if hasattr(X, "shape") else np.asarray(X)
+    if hasattr(X, "shape"):
+        return X
+    # An array of str would pad all texts to the longest.
+    texts = isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], str)
+    return np.array(X, dtype=object if texts else None)
 
 
 def is_plain_numeric(X) -> bool:

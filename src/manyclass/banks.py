@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import (
@@ -29,7 +29,7 @@ from manyclass._sklearn import check_fit_params, n_samples, take_rows
 Kind = Literal["margin", "probability", "log-odds", "centred"]
 """What a bank answers: ``decision_function``; the positive side's ``predict_proba`` r; its
 log-odds, for a sigmoid; or r - 1/2, the margin of Zadrozny (2001, section 4)."""
-FARTHEST = 1e-12  # from 0 and 1: where log-odds stop growing
+LEAST = 1e-12  # a probability below adds nothing to the log-odds
 
 
 class ConstantModel(ClassifierMixin, BaseEstimator):
@@ -88,10 +88,11 @@ class Bank:
     def _ask(self, model, X) -> NDArray[np.float64]:
         if self.kind == "margin":
             return np.asarray(model.decision_function(X), dtype=np.float64).reshape(-1)
-        r = np.asarray(model.predict_proba(X), dtype=np.float64)[:, 1]
-        if self.kind == "centred":
-            return r - 0.5
-        return logit(np.clip(r, FARTHEST, 1.0 - FARTHEST)) if self.kind == "log-odds" else r
+        r = np.asarray(model.predict_proba(X), dtype=np.float64)
+        if self.kind == "log-odds":
+            negative, positive = np.log(np.maximum(r, LEAST)).T
+            return positive - negative
+        return r[:, 1] - 0.5 if self.kind == "centred" else r[:, 1]
 
 
 class LinearBank(Bank):
@@ -112,14 +113,14 @@ class LinearBank(Bank):
     def __init__(self, models: list[Any], kind: Kind):
         super().__init__(models, kind)
         fitted = [model for model in models if not isinstance(model, ConstantModel)]
-        n_features = fitted[0].coef_.shape[1] if fitted else 0
+        n_features = np.size(fitted[0].coef_) if fitted else 0
         self.coef = np.zeros((n_features, len(models)))
         self.intercept = np.empty(len(models))
         for column, model in enumerate(models):
             if isinstance(model, ConstantModel):
                 self.intercept[column] = np.inf if model.positive else -np.inf
             else:
-                self.coef[:, column] = model.coef_[0]
+                self.coef[:, column] = np.ravel(model.coef_)
                 self.intercept[column] = np.ravel(model.intercept_)[0]
         self.huber = bool(fitted) and getattr(fitted[0], "loss", None) == "modified_huber"
 

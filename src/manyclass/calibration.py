@@ -12,7 +12,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from manyclass._sigmoid_kernel import fit_sigmoids
 
-MOST_EXTREME = 1e6  # scores beyond are as good as infinite
+FARTHEST = 1e300  # stands for infinity where arithmetic needs a number
 FLOOR = np.finfo(np.float64).eps  # below which a probability is not told from 0
 TEMPERATURES = (0.05, 20.0)
 
@@ -64,15 +64,16 @@ class Sigmoid(Calibration):
         """Fit all sigmoids in one call."""
         n_columns = scores.shape[1]
         self.slopes_, self.intercepts_ = np.empty(n_columns), np.empty(n_columns)
-        finite = np.ascontiguousarray(np.clip(scores, -MOST_EXTREME, MOST_EXTREME), np.float64)
-        sides, weights = np.ascontiguousarray(sides, np.int8), np.array(weights, np.float64)
-        fit_sigmoids(finite, sides, weights, 100, self.slopes_, self.intercepts_)
+        scores, sides = np.array(scores, np.float64), np.array(sides, np.int8)
+        weights = np.array(weights, np.float64)
+        fit_sigmoids(scores, sides, weights, 100, self.slopes_, self.intercepts_)
         return self
 
     def transform(self, scores):
         """Apply the sigmoids."""
-        finite = np.clip(scores, -MOST_EXTREME, MOST_EXTREME)
-        return expit(-(finite * self.slopes_ + self.intercepts_))
+        finite = np.clip(scores, -FARTHEST, FARTHEST)
+        with np.errstate(over="ignore"):
+            return expit(-(finite * self.slopes_ + self.intercepts_))
 
 
 class Isotonic(Calibration):
@@ -89,7 +90,9 @@ class Isotonic(Calibration):
             target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
             curve = IsotonicRegression(out_of_bounds="clip")
             if used.any():
-                curve.fit(np.clip(f[used], -1e300, 1e300), target, sample_weight=weights[used])
+                curve.fit(
+                    np.clip(f[used], -FARTHEST, FARTHEST), target, sample_weight=weights[used]
+                )
             else:  # nothing was left out: the sign is all there is to go by
                 curve.fit([-1.0, 1.0], [0.0, 1.0])
             self.curves_.append(curve)
@@ -101,7 +104,9 @@ class Isotonic(Calibration):
         for column, curve in enumerate(self.curves_):
             known = ~np.isnan(scores[:, column])
             if known.any():
-                r[known, column] = curve.predict(np.clip(scores[known, column], -1e300, 1e300))
+                r[known, column] = curve.predict(
+                    np.clip(scores[known, column], -FARTHEST, FARTHEST)
+                )
         return r
 
 
@@ -138,6 +143,8 @@ def fit_temperature(
     """
     log_p = np.log(np.maximum(p, FLOOR))
     weights = np.ones(len(p)) if weights is None else weights
+    if not weights.sum() > 0:
+        return 1.0
     reached = log_p[np.arange(len(p)), y]
     second = np.partition(log_p, -2, axis=1)[:, -2]
     one_more = weights / weights.sum()
@@ -147,6 +154,8 @@ def fit_temperature(
         return float(weights @ (expected - reached) + one_more @ (expected - second))
 
     low, high = TEMPERATURES
+    if abs(slope(1.0)) <= 1e-13 * weights.sum():  # uniform: any power will do
+        return 1.0
     if slope(low) >= 0:
         return low
     if slope(high) <= 0:

@@ -36,9 +36,10 @@ from manyclass._sklearn import (
 )
 from manyclass.banks import Kind, fit_bank, response_kind
 from manyclass.calibration import CALIBRATIONS, FLOOR, apply_temperature, fit_temperature
-from manyclass.combining import Combiner, resolve
-from manyclass.coupling import couple
-from manyclass.crossfit import make_folds, out_of_sample_scores
+from manyclass.combining import Combination, Combiner, resolve
+from manyclass.coupling.base import couple_blocks, read_columns, warn_unconverged
+from manyclass.crossfit import check_no_nan, make_folds, out_of_sample_scores
+from manyclass.ties import as_seed
 
 BLOCK_ENTRIES = 2**20  # scores held at a time when predicting
 TINY = np.finfo(np.float64).smallest_subnormal
@@ -178,6 +179,8 @@ class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         X, y, classes = self._check_input(X, y)
         rng = check_random_state(self.random_state)
         combiner = clone(resolve(self.combiner))
+        if hasattr(combiner, "random_state"):  # ties are broken the same way at every call
+            combiner.random_state = as_seed(combiner.random_state)
         code = self._make_code(len(classes), combiner, rng)
         estimator = self._base_estimator()
         kind, method = self._plan_calibration(estimator, combiner)
@@ -215,11 +218,12 @@ class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             scores = self.calibration_.transform(scores)
         if tempered:
             known = ~np.isnan(scores).any(axis=1)
-            p = self._combine(scores[known])
+            p, _, converged = self._combine(scores[known])
+            warn_unconverged(self.combiner_, converged, stacklevel=5)
             self.temperature_ = fit_temperature(p, y[known], weights[known])
 
-    def _combine(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.combiner_.combine(values, self.code_, self.weights_, n_jobs=self.n_jobs).values
+    def _combine(self, values: NDArray[np.float64]) -> Combination:
+        return self.combiner_.combine(values, self.code_, self.weights_, n_jobs=self.n_jobs)
 
     @property
     def estimators_(self) -> list[Any]:
@@ -280,14 +284,20 @@ class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         else:
             kind = response_kind(estimator, ("probability", "margin"))
             method = "sigmoid" if kind == "margin" and self.calibration == "auto" else None
-        if kind != "probability" and (method is None or self.cv is None):
+        if kind == "probability" or (method is not None and self.cv is not None):
+            return kind, method
+        remedy = "Use calibration='sigmoid' with cv=5"
+        if hasattr(estimator, "predict_proba"):
             raise ValueError(
-                f"{type(estimator).__name__} has no predict_proba, so the combiner "
-                f"{combiner.key!r} needs calibrated scores, but calibration={self.calibration!r} "
-                f"and cv={self.cv!r}. Use calibration='sigmoid' with cv=5, an estimator with "
-                "predict_proba, or a label decoder such as combiner='max-wins'."
+                f"calibration={self.calibration!r} is fitted on folds, but cv=None. {remedy}, or "
+                "calibration=None to take predict_proba as it is."
             )
-        return kind, method
+        raise ValueError(
+            f"{type(estimator).__name__} has no predict_proba, so the combiner {combiner.key!r} "
+            f"needs calibrated scores, but calibration={self.calibration!r} and cv={self.cv!r}. "
+            f"{remedy}, an estimator with predict_proba, or a label decoder such as "
+            "combiner='max-wins'."
+        )
 
     def _route(self, estimator, sample_weight, fit_params) -> Bunch:
         if routing_enabled():
@@ -393,38 +403,48 @@ class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
 
         def of_block(values):
-            coupling = couple(
-                values,
-                self.code_,
+            return couple_blocks(
                 self.combiner_,
+                read_columns(values),
+                len(values),
+                self.code_,
                 self.weights_,
-                full_output=True,
-                n_jobs=self.n_jobs,
-            )
-            return coupling.incoherence
+                self.n_jobs,
+                with_incoherence=True,
+            ).incoherence[:, None]
 
-        return self._by_blocks(X, of_block)
+        return self._by_blocks(X, of_block, 1)[:, 0]
 
     def _class_values(self, X) -> NDArray[np.float64]:
-        return self._by_blocks(
-            X, lambda values: apply_temperature(self._combine(values), self.temperature_)
-        )
+        check_is_fitted(self)
+        converged = []
 
-    def _by_blocks(self, X, of_block: Callable[[NDArray], NDArray]) -> NDArray[np.float64]:
+        def of_block(values):
+            combined = self._combine(values)
+            converged.append(combined.converged)
+            return apply_temperature(combined.values, self.temperature_)
+
+        answer = self._by_blocks(X, of_block, len(self.classes_))
+        warn_unconverged(self.combiner_, np.concatenate(converged), stacklevel=4)
+        return answer
+
+    def _by_blocks(
+        self, X, of_block: Callable[[NDArray], NDArray], width: int
+    ) -> NDArray[np.float64]:
         """Score, calibrate and combine a block of rows at a time."""
         check_is_fitted(self)
         X = self._check_rows(X, reset=False)
         n, rows = n_samples(X), max(1, BLOCK_ENTRIES // self.code_.shape[1])
-        out = np.empty((0, 0))
+        if n == 0:
+            raise ValueError("X has 0 sample(s): at least one row is needed.")
+        out = np.empty((n, width))
         for first in range(0, n, rows):
             last = min(first + rows, n)
             values = self.bank_.scores(X if n <= rows else take_rows(X, slice(first, last)))
+            check_no_nan(values, np.arange(first, last))
             if self.calibration_ is not None:
                 values = self.calibration_.transform(values)
-            block = of_block(values)
-            if first == 0:
-                out = np.empty((n, *block.shape[1:]))
-            out[first:last] = block
+            out[first:last] = of_block(values)
         return out
 
     def __sklearn_is_fitted__(self) -> bool:

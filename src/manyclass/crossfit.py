@@ -91,12 +91,27 @@ def out_of_sample_scores(
     count = np.zeros(takes_part.shape, dtype=np.int64)
     for train, test in folds:
         fold_bank = fit(train)
-        needed = takes_part[test] & ~fold_bank.constant
+        # A column that has one side only with all data says the same in every fold.
+        needed = takes_part[test] & (bank.constant | ~fold_bank.constant)
         scores = fold_bank.scores(take_rows(X, test), where=needed)
+        check_no_nan(np.where(needed, scores, 0.0), test)
         total[test] += np.where(needed, scores, 0.0)
         count[test] += needed
     with np.errstate(invalid="ignore"):
         left_out = total / count
     if takes_part.all():
         return left_out
-    return np.where(takes_part, left_out, bank.scores(X, where=~takes_part))
+    unused = bank.scores(X, where=~takes_part)
+    check_no_nan(np.where(takes_part, 0.0, unused), np.arange(len(y)))
+    return np.where(takes_part, left_out, unused)
+
+
+def check_no_nan(scores: NDArray[np.float64], rows: NDArray[np.intp]) -> None:
+    """Raise a ``ValueError`` that names the first NaN; ``rows`` are the names of the rows."""
+    missing = np.isnan(scores)
+    if missing.any():
+        row, column = (int(i) for i in np.argwhere(missing)[0])
+        raise ValueError(
+            f"the binary models' scores are NaN at row {rows[row]}, column {column} of the code: "
+            "impute or drop the row, or find out why the model of that column fails."
+        )

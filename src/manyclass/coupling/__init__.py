@@ -16,6 +16,7 @@ from manyclass.coupling.base import (
     couple_blocks,
     read_columns,
     read_pairs,
+    warn_unconverged,
 )
 from manyclass.coupling.general import (
     KullbackLeibler,
@@ -143,6 +144,7 @@ def couple(
         raise ValueError(f"r has dtype {values.dtype}: pass an array of real numbers.")
     read, matrix = _open_pairs(values, code) if values.ndim == 3 else _open_columns(values, code)
     result = couple_blocks(resolved, read, len(values), matrix, weights, n_jobs, full_output)
+    warn_unconverged(resolved, result.converged, stacklevel=3)
     return result if full_output else result.p
 
 

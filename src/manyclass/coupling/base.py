@@ -105,8 +105,6 @@ def couple_blocks(
 
     rows = max(8, BLOCK_BYTES // (8 * n_columns) // 8 * 8)
     _for_each(couple_rows, range(0, n, rows), n_jobs)
-    if not converged.all():
-        _warn_unconverged(rule, converged)
     return Coupling(p, iterations, converged, incoherence)
 
 
@@ -131,7 +129,10 @@ def _check_limits(rule: CouplingRule) -> None:
         )
 
 
-def _warn_unconverged(rule: CouplingRule, converged: NDArray[np.bool_]) -> None:
+def warn_unconverged(rule: Combiner, converged: NDArray[np.bool_], stacklevel: int) -> None:
+    """Warn once for all rows that did not reach the rule's tolerance."""
+    if converged.all():
+        return
     failed = np.flatnonzero(~converged)
     knobs = "max_iter or tol" if hasattr(rule, "tol") else "max_iter"
     warnings.warn(
@@ -139,7 +140,7 @@ def _warn_unconverged(rule: CouplingRule, converged: NDArray[np.bool_]) -> None:
         f"first is row {failed[0]}); their probabilities are the best reached. Raise {knobs} "
         f"of {type(rule).__name__}.",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=stacklevel,
     )
 
 
@@ -253,6 +254,6 @@ def _raise_bad_value(value: float, place: str) -> None:
             "row, or find out which model fails."
         )
     raise ValueError(
-        f"r is {float(value)!r} at {place}, outside [0, 1]: couple takes probabilities. Turn scores "
-        "into probabilities first (a sigmoid, or calibration='sigmoid' in CoupledClassifier)."
+        f"r is {float(value)!r} at {place}, outside [0, 1]: couple takes probabilities. Turn "
+        "scores into probabilities first, by a sigmoid, or by CoupledClassifier's calibration."
     )
