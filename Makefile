@@ -20,7 +20,7 @@ demo: $(VENV)/.installed-core ## See it work on the bundled data
 test: lint $(VENV)/.installed-test ## Everything CI checks: lint, tests, doctests
 	$(BIN)/python -m pytest -q -n auto
 
-bench: $(VENV)/.installed-bench ## Measure against peers, one thread
+bench: $(VENV)/.installed-core ## Measure against peers, one thread
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m benchmarks
 
 lint: $(VENV)/.installed-lint ## Check style and types

@@ -10,7 +10,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from scipy.special import logit
-from sklearn import linear_model
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_blobs
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -25,20 +24,13 @@ from sklearn.linear_model import (
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import LinearSVC
 
 from manyclass import CoupledClassifier, codes
 from manyclass.banks import Bank, ConstantModel, LinearBank, fit_bank, response_kind
 
 X, y = make_blobs(80, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 CODE = np.array([[1, 1, 0, -1], [-1, 0, 1, -1], [0, -1, 1, 1], [0, -1, -1, 1]], dtype=np.int8)
-
-
-def passive_aggressive():
-    """Deprecated since scikit-learn 1.8: there only as long as they keep it."""
-    if not hasattr(linear_model, "PassiveAggressiveClassifier"):
-        pytest.skip("this scikit-learn has no PassiveAggressiveClassifier")
-    return linear_model.PassiveAggressiveClassifier(random_state=0)
 
 
 LINEAR = {
@@ -58,7 +50,6 @@ LINEAR = {
     "SGD hinge": lambda: SGDClassifier(loss="hinge", random_state=0),
     "SGD modified Huber": lambda: SGDClassifier(loss="modified_huber", random_state=0),
     "perceptron": lambda: Perceptron(random_state=0),
-    "passive-aggressive": passive_aggressive,
 }
 each_linear = pytest.mark.parametrize("make", LINEAR.values(), ids=LINEAR)
 outdated = pytest.mark.filterwarnings("ignore:Class PassiveAggressiveClassifier:FutureWarning")
@@ -166,7 +157,7 @@ def test_a_linear_bank_refuses_nan_and_other_widths():
 
 @pytest.mark.parametrize(
     "estimator",
-    [Flipped(), GaussianNB(), SVC(kernel="linear"), make_pipeline(StandardScaler(), LinearSVC())],
+    [Flipped(), GaussianNB(), make_pipeline(StandardScaler(), LinearSVC())],
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_everything_else_is_asked_itself(estimator):
@@ -212,7 +203,8 @@ class TestFitBank:
 
     def test_weights_are_sliced(self):
         weights = np.arange(len(y)) + 1.0
-        bank = fit_bank(Numbered(), NUMBERED, y, CODE, "margin", sample_weight=weights)
+        params = {"sample_weight": weights}
+        bank = fit_bank(Numbered(), NUMBERED, y, CODE, "margin", fit_params=params)
         for model in bank.models:
             assert_array_equal(model.sample_weight_, model.rows_ + 1)
 
@@ -249,7 +241,7 @@ class TestConstantColumns:
         chosen = (
             {"rows": np.flatnonzero(present)}
             if by == "rows"
-            else {"sample_weight": present.astype(float)}
+            else {"fit_params": {"sample_weight": present.astype(float)}}
         )
         for kind, expected in (
             ("probability", r),

@@ -46,7 +46,8 @@ TINY = np.finfo(np.float64).smallest_subnormal
 
 
 def _gives_probabilities(self) -> bool:
-    return resolve(self.combiner).gives_probabilities
+    combiner = self.combiner_ if hasattr(self, "combiner_") else resolve(self.combiner)
+    return combiner.gives_probabilities
 
 
 class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -119,8 +120,8 @@ class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     >>> model = CoupledClassifier(SVC()).fit(X, y)
     >>> model.predict_proba(X[[0, 70, 133]]).round(2)
     array([[1.  , 0.  , 0.  ],
-           [0.  , 0.52, 0.47],
-           [0.  , 0.33, 0.66]])
+           [0.  , 0.52, 0.48],
+           [0.  , 0.33, 0.67]])
     """
 
     def __init__(
@@ -185,7 +186,10 @@ class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         estimator = self._base_estimator()
         kind, method = self._plan_calibration(estimator, combiner)
         weights = check_sample_weight(sample_weight, X)
-        routed = self._route(estimator, sample_weight, fit_params)
+        routed = self._route(estimator, None if sample_weight is None else weights, fit_params)
+        tempered = self.temperature and combiner.gives_probabilities and len(classes) > 2
+        needs_folds = self.cv is not None and (method is not None or tempered)
+        folds = make_folds(self.cv, X, y, classes, routed.splitter.split) if needs_folds else []
         fit_rows = partial(
             fit_bank,
             estimator,
@@ -202,9 +206,7 @@ class CoupledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.weights_ = np.maximum(weights @ (code[y] != 0), FLOOR)
         self.bank_ = fit_rows()
         self.calibration_, self.temperature_ = None, 1.0
-        tempered = self.temperature and combiner.gives_probabilities and len(classes) > 2
-        if self.cv is not None and (method is not None or tempered):
-            folds = make_folds(self.cv, X, y, classes, routed.splitter.split)
+        if needs_folds:
             scores = out_of_sample_scores(
                 self.bank_, lambda rows: fit_rows(rows=rows), X, y, code, folds
             )

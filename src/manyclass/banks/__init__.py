@@ -1,0 +1,84 @@
+"""Many binary models as one: fitted column by column, asked all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyclass.banks.generic import Bank, ConstantModel, Kind, Untrusted, fit_models
+from manyclass.banks.kernel import KernelBank, fit_kernel_bank, is_kernel_machine
+from manyclass.banks.linear import LinearBank
+
+__all__ = [
+    "Bank",
+    "ConstantModel",
+    "KernelBank",
+    "Kind",
+    "LinearBank",
+    "Untrusted",
+    "fit_bank",
+    "is_kernel_machine",
+    "response_kind",
+]
+
+
+def response_kind(estimator, kinds: tuple[Kind, ...]) -> Kind:
+    """Return the first of ``kinds`` that the estimator can answer."""
+    for kind in kinds:
+        if hasattr(estimator, "decision_function" if kind == "margin" else "predict_proba"):
+            return kind
+    raise ValueError(
+        f"{type(estimator).__name__} has neither decision_function nor predict_proba: its labels "
+        "alone cannot be combined. Wrap it in CalibratedClassifierCV, or choose another estimator."
+    )
+
+
+def fit_bank(
+    estimator,
+    X,
+    y: NDArray[np.intp],
+    code: NDArray[np.int8],
+    kind: Kind,
+    *,
+    rows: NDArray[np.intp] | None = None,
+    fit_params: Mapping[str, Any] | None = None,
+    seeds: NDArray[np.int64] | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    dtype: type[np.floating] = np.float64,
+) -> Bank:
+    """Fit one clone of ``estimator`` per column, on the classes that take part in it.
+
+    Parameters
+    ----------
+    estimator : binary classifier
+    X, y : training data; y holds class indices 0 to k-1
+    code : int8 array of shape (k, l)
+    kind : what the bank shall answer
+    rows : the training rows to use; all when omitted
+    fit_params : arguments of ``fit``, sliced like the rows where they have its length;
+        ``sample_weight`` also tells sides without any weight
+    seeds : one seed per column for a ``random_state`` that the estimator leaves open
+    n_jobs, verbose : of joblib
+    dtype : what kernel machines compute their scores in
+    """
+    rows = np.arange(len(y)) if rows is None else rows
+    params = dict(fit_params or {})
+    if kind == "margin" and is_kernel_machine(estimator) and set(params) <= {"sample_weight"}:
+        return fit_kernel_bank(
+            estimator,
+            X,
+            y,
+            code,
+            rows=rows,
+            sample_weight=params.get("sample_weight"),
+            n_jobs=n_jobs,
+            verbose=verbose,
+            dtype=dtype,
+        )
+    models = fit_models(estimator, X, y, code, rows, params, seeds, n_jobs, verbose)
+    bank = LinearBank if LinearBank.holds(models) else Bank
+    return bank(models, kind)

@@ -1,0 +1,318 @@
+"""Support vector machines of all columns as one: shared support vectors, one kernel block.
+
+The coefficients are arranged by class. A class takes no part in the columns
+where its code is zero, so its support vectors are multiplied with the
+coefficients of its own columns only: for one-vs-one that is k - 1 of the
+k (k - 1) / 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+from sklearn.base import clone
+from sklearn.svm import SVC, NuSVC
+from sklearn.utils import check_array
+
+from manyclass import codes
+from manyclass.banks.generic import Bank, Untrusted
+from manyclass.banks.kernels import Kernel, resolve_gamma
+from manyclass.banks.spans import squared_spans
+
+CHUNK = 512  # support vectors at a time
+BLOCK_ENTRIES = 2**17  # of a kernel block: 1 MB, to stay in a core's cache
+MOST_ROWS = 2048
+AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
+EXCUSED = 0.01  # share of negative squared spans that is put down to rounding
+
+
+def is_kernel_machine(estimator) -> bool:
+    """Whether the estimator is one of scikit-learn's support vector machines, exactly."""
+    return type(estimator) in (SVC, NuSVC)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Support vectors of one class and their coefficients in the columns of that class."""
+
+    support: NDArray[np.intp]
+    """Rows of the training data."""
+    vectors: Any
+    """The support vectors; None for a precomputed kernel."""
+    columns: NDArray[np.intp]
+    """Columns in which the class takes part."""
+    coef: NDArray[np.floating]
+    """Signed dual coefficients, shape (support vectors, columns)."""
+
+
+class KernelMachine:
+    """One column of a :class:`KernelBank`, with the names of scikit-learn's SVC.
+
+    Class 1 is the positive side of the column.
+    """
+
+    def __init__(self, bank: KernelBank, column: int):
+        self._bank, self._column = bank, column
+        self.classes_ = np.array([0, 1])
+
+    @property
+    def support_(self) -> NDArray[np.intp]:
+        """Rows of the training data that are support vectors of this column."""
+        return self._bank.duals[:, [self._column]].nonzero()[0]
+
+    @property
+    def dual_coef_(self) -> NDArray[np.float64]:
+        """Signed dual coefficients, shape (1, support vectors)."""
+        return self._bank.duals[self.support_][:, [self._column]].toarray().T
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """The constant term, shape (1,)."""
+        return self._bank.intercept[[self._column]]
+
+    def decision_function(self, X) -> NDArray[np.float64]:
+        """Return the margins of this column."""
+        return self._bank.scores(X)[:, self._column]
+
+    def predict(self, X) -> NDArray[np.intp]:
+        """Return 1 for the positive side, 0 for the negative."""
+        return (self.decision_function(X) > 0).astype(np.intp)
+
+
+class KernelBank(Bank):
+    """The support vector machines of all columns.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Shared by all columns.
+    X : array or sparse matrix
+        Training data; the support vectors are copied out of it.
+    y, code : class indices and code matrix
+    duals : sparse array of shape (n, l)
+        Signed dual coefficients of the training rows in every column.
+    intercept : array of shape (l,)
+        Infinite where a column had samples of one side only.
+    bound : float or None
+        The C that bounds the coefficients of samples of weight 1; None where it is
+        not known (NuSVC).
+    converged : bool
+        Whether the solver reached its tolerance in every column.
+    dtype : float64 or float32
+        What scores are computed in.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X,
+        y: NDArray[np.intp],
+        code: NDArray[np.int8],
+        duals: csr_array,
+        intercept: NDArray[np.float64],
+        *,
+        bound: float | None,
+        converged: bool,
+        dtype: type[np.floating] = np.float64,
+    ):
+        super().__init__([KernelMachine(self, b) for b in range(len(intercept))], "margin")
+        self.kernel, self.duals, self.intercept = kernel, duals, intercept
+        self.bound, self.converged, self.dtype = bound, converged, dtype
+        self.constant = np.isinf(intercept)
+        is_support = np.diff(duals.indptr) > 0
+        self.groups = []
+        for c in range(len(code)):
+            support, columns = np.flatnonzero(is_support & (y == c)), np.flatnonzero(code[c])
+            vectors = None if kernel.name == "precomputed" else X[support].astype(dtype)
+            coef = duals[support][:, columns].toarray().astype(dtype)
+            self.groups.append(Group(support, vectors, columns, coef))
+
+    def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+        """Return the margins (n, l) of every column; all entries are computed."""
+        X = check_array(X, accept_sparse="csr", dtype=self.dtype)
+        parts = [part for group in self.groups for part in self._parts(group)]
+        out = np.empty((X.shape[0], len(self.intercept)))
+        widest = max((len(coef) for _, _, coef in parts), default=1)
+        rows = int(np.clip(BLOCK_ENTRIES // widest, 64, MOST_ROWS))
+        for first in range(0, X.shape[0], rows):
+            block, target = X[first : first + rows], out[first : first + rows]
+            target[:] = self.intercept
+            for kernel_of, columns, coef in parts:
+                target[:, columns] += kernel_of(block) @ coef
+        return out
+
+    def _parts(self, group: Group) -> Iterator[tuple[Callable, NDArray, NDArray]]:
+        """Kernel function, columns and coefficients of a few hundred support vectors each."""
+        for first in range(0, len(group.support), CHUNK):
+            part = slice(first, first + CHUNK)
+            if group.vectors is None:
+                yield _ColumnsOf(group.support[part]), group.columns, group.coef[part]
+            else:
+                kernel_of = self.kernel.prepare(group.vectors[part])
+                yield kernel_of, group.columns, group.coef[part]
+
+    def leave_one_out(
+        self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return scores (n, l) of the training set as if each sample had been left out.
+
+        Parameters
+        ----------
+        X, y, code : as the bank was fitted on
+        weights : array of shape (n,)
+            What the coefficients' bound C was multiplied with.
+
+        Raises
+        ------
+        Untrusted
+            If the machines did not converge or the kernel is not positive definite.
+        """
+        if not self.converged:
+            raise Untrusted("the solver stopped before it converged")
+        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        scores = self.scores(X)
+        duals = self.duals.tocsc()
+        below = 0
+        for column in range(code.shape[1]):
+            entries = slice(duals.indptr[column], duals.indptr[column + 1])
+            support, dual = duals.indices[entries], duals.data[entries]
+            if len(support) == 0:
+                continue
+            margins = np.sign(dual) * scores[support, column]
+            if self.bound is None:  # a machine without C: free is what lies on the margin
+                free = margins > 1.0 - 1e-2
+            else:
+                free = np.abs(dual) < AT_BOUND * self.bound * weights[support]
+            spans, negative = squared_spans(self._gram(X, support), free)
+            scores[support, column] -= dual * spans
+            below += negative
+        if below > EXCUSED * duals.nnz:
+            raise Untrusted("the kernel is not positive definite")
+        return scores
+
+    def _gram(self, X, support: NDArray[np.intp]) -> NDArray:
+        if self.kernel.name == "precomputed":
+            return X[support][:, support]
+        vectors = X[support]
+        return self.kernel.prepare(vectors)(vectors)
+
+
+class _ColumnsOf:
+    """A precomputed kernel: its values are columns of X."""
+
+    def __init__(self, columns: NDArray[np.intp]):
+        self.columns = columns
+
+    def __call__(self, X):
+        return X[:, self.columns]
+
+
+def fit_kernel_bank(
+    estimator,
+    X,
+    y: NDArray[np.intp],
+    code: NDArray[np.int8],
+    *,
+    rows: NDArray[np.intp],
+    sample_weight: NDArray[np.float64] | None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    dtype: type[np.floating] = np.float64,
+) -> KernelBank:
+    """Fit the machines of all columns: one-vs-one in a single call of LIBSVM.
+
+    ``gamma`` is resolved on all of X, so that all columns and folds share a kernel.
+    """
+    X = check_array(X, accept_sparse="csr", dtype=np.float64)
+    if sample_weight is not None:
+        rows = rows[sample_weight[rows] > 0]
+    gamma = resolve_gamma(estimator.gamma, X) if _has_gamma(estimator.kernel) else 1.0
+    machine = clone(estimator).set_params(gamma=gamma)
+    kernel = Kernel(estimator.kernel, gamma, estimator.degree, estimator.coef0)
+    pairs = codes.pair_columns(code)
+    if pairs is not None and estimator.class_weight is None and len(np.unique(y[rows])) > 2:
+        columns = _fit_pairs(machine, X, y, pairs, rows, sample_weight)
+    else:
+        columns = Parallel(n_jobs=n_jobs, verbose=verbose)(
+            delayed(_fit_column)(machine, X, y, code[:, b], rows, sample_weight)
+            for b in range(code.shape[1])
+        )
+    support = np.concatenate([column[0] for column in columns])
+    index = np.repeat(np.arange(len(columns)), [len(column[0]) for column in columns])
+    values = np.concatenate([column[1] for column in columns])
+    duals = coo_array((values, (support, index)), shape=(X.shape[0], len(columns))).tocsr()
+    intercept = np.array([column[2] for column in columns])
+    return KernelBank(
+        kernel,
+        X,
+        y,
+        code,
+        duals,
+        intercept,
+        bound=getattr(estimator, "C", None) if estimator.class_weight is None else None,
+        converged=all(column[3] for column in columns),
+        dtype=dtype,
+    )
+
+
+def _has_gamma(kernel) -> bool:
+    return kernel in ("rbf", "poly", "sigmoid")
+
+
+Column = tuple[NDArray[np.intp], NDArray[np.float64], float, bool]
+"""Support rows, signed dual coefficients, intercept, converged."""
+
+
+def _fit(machine, X, rows, target, sample_weight):
+    part = X[np.ix_(rows, rows)] if machine.kernel == "precomputed" else X[rows]
+    weight = None if sample_weight is None else sample_weight[rows]
+    return clone(machine).fit(part, target, sample_weight=weight)
+
+
+def _fit_column(machine, X, y, column, rows, sample_weight) -> Column:
+    rows = rows[column[y[rows]] != 0]
+    target = (column[y[rows]] > 0).astype(np.intp)
+    if len(np.unique(target)) < 2:
+        only_positive = len(target) == 0 or target[0] == 1
+        return rows[:0], np.empty(0), np.inf if only_positive else -np.inf, True
+    fitted = _fit(machine, X, rows, target, sample_weight)
+    duals = _dense(fitted.dual_coef_)[0]
+    return rows[fitted.support_], duals, float(fitted.intercept_[0]), fitted.fit_status_ == 0
+
+
+def _fit_pairs(machine, X, y, pairs, rows, sample_weight) -> list[Column]:
+    """All pairs at once. LIBSVM's order is ours: positive is the lower class."""
+    order, flip = pairs
+    fitted = _fit(machine, X, rows, y[rows], sample_weight)
+    converged = fitted.fit_status_ == 0
+    duals, ends = _dense(fitted.dual_coef_), np.cumsum(fitted.n_support_)
+    starts, support = ends - fitted.n_support_, rows[fitted.support_]
+    place = {c: m for m, c in enumerate(fitted.classes_)}
+    k = (1 + int(np.sqrt(1 + 8 * len(order)))) // 2
+    columns: list[Any] = [None] * len(order)
+    n_pairs = iter(range(len(fitted.intercept_)))
+    for q, (i, j) in enumerate(zip(*np.triu_indices(k, 1), strict=True)):
+        sign = -1.0 if flip[q] else 1.0
+        if i in place and j in place:
+            a, b = place[i], place[j]
+            of_i, of_j = slice(starts[a], ends[a]), slice(starts[b], ends[b])
+            # A class's coefficients against the others: row b - 1 for a < b, row a for b > a.
+            values = np.concatenate([duals[b - 1, of_i], duals[a, of_j]])
+            used = values != 0
+            rows_of_pair = np.concatenate([support[of_i], support[of_j]])[used]
+            intercept = fitted.intercept_[next(n_pairs)]
+            columns[order[q]] = rows_of_pair, sign * values[used], sign * intercept, converged
+        else:
+            only_i = j not in place
+            columns[order[q]] = rows[:0], np.empty(0), sign * (np.inf if only_i else -np.inf), True
+    return columns
+
+
+def _dense(array) -> NDArray[np.float64]:
+    return array.toarray() if hasattr(array, "toarray") else array
