@@ -47,6 +47,9 @@ class Calibration(ABC):
 class Sigmoid(Calibration):
     """Platt's sigmoid r = 1/(1 + exp(A f + B)), by maximum likelihood.
 
+    A column with out-of-sample scores of one side only (a class with a single
+    sample) gets the sigmoid of all other columns together.
+
     Newton's method with backtracking in the overflow-safe form of Lin, Lin & Weng,
     "A note on Platt's probabilistic outputs for support vector machines" (2007).
 
@@ -67,6 +70,12 @@ class Sigmoid(Calibration):
         scores, sides = np.array(scores, np.float64), np.array(sides, np.int8)
         weights = np.array(weights, np.float64)
         fit_sigmoids(scores, sides, weights, 100, self.slopes_, self.intercepts_)
+        alone, pooled = _lend(scores, sides, weights)
+        if pooled is not None:
+            slope, intercept = np.empty(1), np.empty(1)
+            f, side, weight = pooled
+            fit_sigmoids(f, side, weight, 100, slope, intercept)
+            self.slopes_[alone], self.intercepts_[alone] = slope, intercept
         return self
 
     def transform(self, scores):
@@ -77,25 +86,23 @@ class Sigmoid(Calibration):
 
 
 class Isotonic(Calibration):
-    """Isotonic regression on Platt's targets, which keeps r away from 0 and 1."""
+    """Isotonic regression on Platt's targets, which keeps r away from 0 and 1.
+
+    A column with out-of-sample scores of one side only gets the curve of all other
+    columns together.
+    """
 
     def fit(self, scores, sides, weights):
         """Fit column by column."""
-        self.curves_ = []
-        for column in range(scores.shape[1]):
-            f, side = scores[:, column], sides[:, column]
-            used = (side != 0) & ~np.isnan(f) & (weights > 0)
-            positive = side[used] > 0
-            n_positive, n_negative = weights[used][positive].sum(), weights[used][~positive].sum()
-            target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
-            curve = IsotonicRegression(out_of_bounds="clip")
-            if used.any():
-                curve.fit(
-                    np.clip(f[used], -FARTHEST, FARTHEST), target, sample_weight=weights[used]
-                )
-            else:  # nothing was left out: the sign is all there is to go by
-                curve.fit([-1.0, 1.0], [0.0, 1.0])
-            self.curves_.append(curve)
+        self.curves_ = [
+            _isotonic(scores[:, column], sides[:, column], weights)
+            for column in range(scores.shape[1])
+        ]
+        alone, pooled = _lend(scores, sides, weights)
+        if pooled is not None:
+            shared = _isotonic(*(part.ravel() for part in pooled))
+            for column in np.flatnonzero(alone):
+                self.curves_[column] = shared
         return self
 
     def transform(self, scores):
@@ -108,6 +115,34 @@ class Isotonic(Calibration):
                     np.clip(scores[known, column], -FARTHEST, FARTHEST)
                 )
         return r
+
+
+def _isotonic(f, side, weights) -> IsotonicRegression:
+    used = (side != 0) & ~np.isnan(f) & (weights > 0)
+    positive = side[used] > 0
+    n_positive, n_negative = weights[used][positive].sum(), weights[used][~positive].sum()
+    target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+    curve = IsotonicRegression(out_of_bounds="clip")
+    if not used.any():  # nothing was left out: the sign is all there is to go by
+        return curve.fit([-1.0, 1.0], [0.0, 1.0])
+    return curve.fit(np.clip(f[used], -FARTHEST, FARTHEST), target, sample_weight=weights[used])
+
+
+def _lend(scores, sides, weights):
+    """Return which columns lack scores of a side, and the others' scores as one column.
+
+    The second is None where no column lacks any, or none can lend. Columns whose
+    scores are all infinite do not borrow: they are certain.
+    """
+    usable = ~np.isnan(scores) & (weights > 0)[:, None] & (sides != 0)
+    both = (usable & (sides > 0)).any(axis=0) & (usable & (sides < 0)).any(axis=0)
+    certain = usable.any(axis=0) & ~(usable & np.isfinite(scores)).any(axis=0)
+    alone = ~both & ~certain
+    if not alone.any() or not both.any():
+        return alone, None
+    lent = usable & both
+    rows = np.nonzero(lent)[0]
+    return alone, (scores[lent][:, None], sides[lent][:, None], weights[rows])
 
 
 CALIBRATIONS: dict[str, type[Calibration]] = {"sigmoid": Sigmoid, "isotonic": Isotonic}

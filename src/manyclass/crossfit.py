@@ -56,7 +56,7 @@ def _warn_single(classes: NDArray) -> None:
         "out, so calibration and temperature are fitted without it; collect more samples or merge "
         "the class with another.",
         UserWarning,
-        stacklevel=5,
+        stacklevel=7,  # to the caller of the estimator's fit
     )
 
 

@@ -194,13 +194,21 @@ class KernelBank(Bank):
             below += negative
         if below > EXCUSED * duals.nnz:
             raise Untrusted("the kernel is not positive definite")
-        return scores
+        return _without_only_samples(scores, code[y], weights)
 
     def _gram(self, X, support: NDArray[np.intp]) -> NDArray:
         if self.kernel.name == "precomputed":
             return X[support][:, support]
         vectors = X[support]
         return self.kernel.prepare(vectors)(vectors)
+
+
+def _without_only_samples(scores, sides, weights):
+    """Put NaN where a sample is the only one of its side: without it there is no machine."""
+    for side in (1, -1):
+        taken = (sides == side) & (weights > 0)[:, None]
+        scores[taken & (taken.sum(axis=0) == 1)] = np.nan
+    return scores
 
 
 class _ColumnsOf:
