@@ -1,8 +1,8 @@
-"""Run the benchmarks, print their tables and put them into the README.
+"""Run the benchmarks, print their tables and put them into the pages.
 
     python -m benchmarks [NAME ...]
 
-Each table is also kept as ``benchmarks/results/NAME.md``; the README shows it
+Each table is also kept as ``benchmarks/results/NAME.md``; a page shows it
 between ``<!-- table: NAME -->`` and ``<!-- end -->``.
 """
 
@@ -12,11 +12,12 @@ import argparse
 import re
 from pathlib import Path
 
-from benchmarks import coupling, probabilities
+from benchmarks import coupling, probabilities, svm
 from manyclass.report import markdown_table, text_table
 
 ROOT = Path(__file__).parent.parent
-TABLES = coupling.TABLES | probabilities.TABLES
+PAGES = (ROOT / "README.md", ROOT / "docs" / "migration.md")
+TABLES = coupling.TABLES | probabilities.TABLES | svm.TABLES
 
 
 def main() -> None:
@@ -30,7 +31,8 @@ def main() -> None:
         print(f"\n{name}\n\n{text_table(header, rows)}", flush=True)
         table = markdown_table(header, rows)
         (ROOT / "benchmarks" / "results" / f"{name}.md").write_text(table + "\n")
-        insert(ROOT / "README.md", name, table)
+        for page in PAGES:
+            insert(page, name, table)
 
 
 def insert(page: Path, name: str, table: str) -> None:

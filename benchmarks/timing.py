@@ -25,9 +25,11 @@ class Timing:
         return (max(self.seconds) - min(self.seconds)) / 2 / self.median
 
 
-def interleave(tasks: Mapping[str, Callable[[], object]], rounds: int = 7) -> dict[str, Timing]:
+def interleave(
+    tasks: Mapping[str, Callable[[], object]], rounds: int = 7, warm_up: bool = True
+) -> dict[str, Timing]:
     """Run all tasks once to warm up, then in turn; shared machines drift, ratios less so."""
-    for task in tasks.values():
+    for task in tasks.values() if warm_up else ():
         task()
     seconds: dict[str, list[float]] = {name: [] for name in tasks}
     for _ in range(rounds):

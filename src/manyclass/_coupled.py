@@ -32,7 +32,7 @@ from manyclass.banks import Kind, Untrusted, fit_bank, is_kernel_machine, respon
 from manyclass.calibration import CALIBRATIONS, FLOOR, apply_temperature, fit_temperature
 from manyclass.combining import Combination, Combiner, resolve
 from manyclass.coupling.base import couple_blocks, read_columns, warn_unconverged
-from manyclass.crossfit import check_no_nan, make_folds, out_of_sample_scores
+from manyclass.crossfit import check_no_nan, make_folds, out_of_sample_scores, warn_single
 from manyclass.ties import as_seed
 
 BLOCK_ENTRIES = 2**20  # scores held at a time when predicting
@@ -91,9 +91,8 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         routed = self._route(estimator, classes[y], given, fit_params)
         fit_params = routed.estimator.fit
         tempered = self.temperature and combiner.gives_probabilities and len(classes) > 2
-        folds = None
-        if self.cv is not None and (method is not None or tempered):
-            folds = self._make_folds(X, y, classes, routed.splitter.split)
+        needs_scores = self.cv is not None and (method is not None or tempered)
+        folds = self._make_folds(X, y, classes, routed.splitter.split) if needs_scores else None
         seeds = rng.randint(2**31 - 1, size=code.shape[1])
         fit_rows = partial(
             fit_bank,
@@ -108,23 +107,26 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
             **self._bank_options(),
         )
         self.classes_, self.code_, self.combiner_ = classes, code, combiner
-        self.weights_ = np.maximum(weights @ (code[y] != 0), FLOOR)
+        class_weights = np.bincount(y, weights, minlength=len(classes))
+        self.weights_ = np.maximum(class_weights @ (code != 0), FLOOR)
         self.bank_: Any = fit_rows()
         self.calibration_, self.temperature_ = None, 1.0
-        if folds is not None:
+        if needs_scores:
             machine_weights = fit_params.get("sample_weight", np.ones(len(y)))
             scores = self._out_of_sample(fit_rows, X, y, folds, machine_weights)
             self._fit_on_scores(scores, y, weights, method, tempered)
         return self
 
     def _make_folds(self, X, y, classes, split_params):
-        """Return the folds; for leave-one-out those to fall back on."""
-        if isinstance(self.cv, str) and self.cv != "loo":
+        """Return the folds; none yet for leave-one-out."""
+        if not isinstance(self.cv, str):
+            return make_folds(self.cv, X, y, classes, split_params)
+        if self.cv != "loo":
             raise ValueError(
                 f"cv must be 'loo', a number, a splitter, splits or None, got {self.cv!r}."
             )
-        cv = FALLBACK if isinstance(self.cv, str) else self.cv
-        return make_folds(cv, X, y, classes, split_params)
+        warn_single(y, classes, stacklevel=6)
+        return None
 
     def _out_of_sample(self, fit_rows, X, y, folds, machine_weights) -> NDArray[np.float64]:
         """Return out-of-sample scores: from a closed form if asked for, else from folds."""
@@ -138,6 +140,7 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
                     UserWarning,
                     stacklevel=5,
                 )
+                folds = make_folds(FALLBACK, X, y, self.classes_, warn=False)
         return out_of_sample_scores(
             self.bank_, lambda rows: fit_rows(rows=rows), X, y, self.code_, folds
         )
@@ -149,7 +152,7 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
             scores = self.calibration_.transform(scores)
         if tempered:
             known = ~np.isnan(scores).any(axis=1)
-            p, _, converged = self._combine(scores[known])
+            p, _, converged = self._combine(scores if known.all() else scores[known])
             warn_unconverged(self.combiner_, converged, stacklevel=6)
             self.temperature_ = fit_temperature(p, y[known], weights[known])
 

@@ -6,50 +6,52 @@ import numpy as np
 
 from manyclass._compiled import kernel
 
+TOGETHER = 8  # columns gathered at a time: a cache line of scores
+
 
 @kernel
-def _loss(f, target, weight, n, a, b):
-    """Cross-entropy of 1/(1 + exp(a f + b)), in the form that cannot overflow."""
-    value = 0.0
+def _derivatives(f, target, weight, n, a, b):
+    """Gradient and Hessian of the cross-entropy of 1/(1 + exp(a f + b)), without overflow."""
+    g_a, g_b, h_aa, h_bb, h_ab = 0.0, 0.0, 0.0, 0.0, 0.0
     for s in range(n):
         z = a * f[s] + b
-        if z >= 0.0:
-            value += weight[s] * (target[s] * z + np.log1p(np.exp(-z)))
-        else:
-            value += weight[s] * ((target[s] - 1.0) * z + np.log1p(np.exp(z)))
-    return value
+        e = np.exp(-abs(z))
+        p = e / (1.0 + e) if z >= 0.0 else 1.0 / (1.0 + e)
+        gradient = weight[s] * (target[s] - p)
+        curvature = weight[s] * e / ((1.0 + e) * (1.0 + e))
+        g_a += f[s] * gradient
+        g_b += gradient
+        h_aa += f[s] * f[s] * curvature
+        h_bb += curvature
+        h_ab += f[s] * curvature
+    return g_a, g_b, h_aa + 1e-12, h_bb + 1e-12, h_ab
 
 
 @kernel
 def _newton(f, target, weight, n, b, max_iter):
-    """Minimise the cross-entropy over (a, b) from (0, b); returns (a, b)."""
-    a, value = 0.0, _loss(f, target, weight, n, 0.0, b)
+    """Minimise the cross-entropy over (a, b) from (-1, b); returns (a, b).
+
+    The objective is convex: a step is halved while its slope at the end has turned
+    to more than half of what it was at the start. That needs no logarithms, and
+    the derivatives at the end are those of the next step.
+    """
+    a = -1.0  # scores are standardised, and mostly point the right way
+    g_a, g_b, h_aa, h_bb, h_ab = _derivatives(f, target, weight, n, a, b)
     for _ in range(max_iter):
-        g_a, g_b, h_aa, h_bb, h_ab = 0.0, 0.0, 0.0, 0.0, 0.0
-        for s in range(n):
-            z = a * f[s] + b
-            e = np.exp(-abs(z))
-            p = e / (1.0 + e) if z >= 0.0 else 1.0 / (1.0 + e)
-            gradient = weight[s] * (target[s] - p)
-            curvature = weight[s] * e / (1.0 + e) ** 2
-            g_a += f[s] * gradient
-            g_b += gradient
-            h_aa += f[s] * f[s] * curvature
-            h_bb += curvature
-            h_ab += f[s] * curvature
-        h_aa, h_bb = h_aa + 1e-12, h_bb + 1e-12
         determinant = h_aa * h_bb - h_ab * h_ab
         d_a = -(h_bb * g_a - h_ab * g_b) / determinant
         d_b = -(h_aa * g_b - h_ab * g_a) / determinant
         decrement = -(g_a * d_a + g_b * d_b)
         step = 1.0
-        while step > 1e-10:
-            trial = _loss(f, target, weight, n, a + step * d_a, b + step * d_b)
-            if trial <= value - 1e-4 * step * decrement + 1e-14 * abs(value):
+        while True:
+            g_a, g_b, h_aa, h_bb, h_ab = _derivatives(
+                f, target, weight, n, a + step * d_a, b + step * d_b
+            )
+            if g_a * d_a + g_b * d_b <= 0.5 * decrement or step < 1e-10:
                 break
             step *= 0.5
-        a, b, value = a + step * d_a, b + step * d_b, trial
-        if decrement <= 1e-22 * (1.0 + value) or step <= 1e-10:
+        a, b = a + step * d_a, b + step * d_b
+        if decrement <= 1e-12 * n or step < 1e-10:  # the step squares it
             break
     return a, b
 
@@ -91,25 +93,47 @@ def fit_sigmoids(scores, sides, weights, max_iter, slopes, intercepts):
     log-odds.
     """
     n, n_columns = scores.shape
-    f, target, weight = np.empty(n), np.empty(n), np.empty(n)
-    for column in range(n_columns):
-        used, n_finite, positive, negative = 0, 0, 0.0, 0.0
-        for s in range(n):
-            if sides[s, column] != 0 and not np.isnan(scores[s, column]) and weights[s] > 0.0:
-                f[used], weight[used] = scores[s, column], weights[s]
-                target[used] = 1.0 if sides[s, column] > 0 else 0.0
-                positive += weights[s] * target[used]
-                negative += weights[s] * (1.0 - target[used])
-                n_finite += np.isfinite(f[used])
-                used += 1
-        if n_finite == 0:
-            slopes[column], intercepts[column] = -1.0, 0.0
-            continue
-        mean, deviation = _standardise(f, weight, used)
-        high, low = (positive + 1.0) / (positive + 2.0), 1.0 / (negative + 2.0)
-        for s in range(used):
-            target[s] = high if target[s] == 1.0 else low
-        prior = np.log((negative + 1.0) / (positive + 1.0))
-        a, b = _newton(f, target, weight, used, prior, max_iter)
-        slopes[column] = a / deviation
-        intercepts[column] = b - a * (mean / deviation)
+    f, target = np.empty((TOGETHER, n)), np.empty((TOGETHER, n))
+    weight, used = np.empty((TOGETHER, n)), np.empty(TOGETHER, dtype=np.int64)
+    for first in range(0, n_columns, TOGETHER):
+        width = min(TOGETHER, n_columns - first)
+        _gather(scores, sides, weights, first, width, f, target, weight, used)
+        for c in range(width):
+            slopes[first + c], intercepts[first + c] = _fit_one(
+                f[c], target[c], weight[c], used[c], max_iter
+            )
+
+
+@kernel
+def _gather(scores, sides, weights, first, width, f, target, weight, used):
+    """Collect the usable scores of a few neighbouring columns in one walk over the rows."""
+    for c in range(width):
+        used[c] = 0
+    for s in range(scores.shape[0]):
+        if weights[s] > 0.0:
+            for c in range(width):
+                score, side = scores[s, first + c], sides[s, first + c]
+                if side != 0 and not np.isnan(score):
+                    m = used[c]
+                    f[c, m], weight[c, m] = score, weights[s]
+                    target[c, m] = 1.0 if side > 0 else 0.0
+                    used[c] = m + 1
+
+
+@kernel
+def _fit_one(f, target, weight, used, max_iter):
+    """Fit one sigmoid to gathered scores, in place; returns (slope, intercept)."""
+    n_finite, positive, negative = 0, 0.0, 0.0
+    for s in range(used):
+        positive += weight[s] * target[s]
+        negative += weight[s] * (1.0 - target[s])
+        n_finite += np.isfinite(f[s])
+    if n_finite == 0:
+        return -1.0, 0.0
+    mean, deviation = _standardise(f, weight, used)
+    high, low = (positive + 1.0) / (positive + 2.0), 1.0 / (negative + 2.0)
+    for s in range(used):
+        target[s] = high if target[s] == 1.0 else low
+    prior = np.log((negative + 1.0) / (positive + 1.0))
+    a, b = _newton(f, target, weight, used, prior, max_iter)
+    return a / deviation, b - a * (mean / deviation)

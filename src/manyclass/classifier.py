@@ -86,9 +86,9 @@ class CoupledClassifier(MetaEstimatorMixin, CoupledBase):
     >>> X, y = load_iris(return_X_y=True)
     >>> model = CoupledClassifier(SVC()).fit(X, y)
     >>> model.predict_proba(X[[0, 70, 133]]).round(2)
-    array([[1.  , 0.  , 0.  ],
+    array([[0.99, 0.  , 0.  ],
            [0.  , 0.52, 0.48],
-           [0.  , 0.33, 0.67]])
+           [0.  , 0.35, 0.65]])
     """
 
     def __init__(

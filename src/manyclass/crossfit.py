@@ -22,7 +22,12 @@ Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 def make_folds(
-    cv, X, y: NDArray[np.intp], classes: NDArray, split_params: Mapping[str, Any] | None = None
+    cv,
+    X,
+    y: NDArray[np.intp],
+    classes: NDArray,
+    split_params: Mapping[str, Any] | None = None,
+    warn: bool = True,
 ) -> list[Fold]:
     """Return (train, test) rows, stratified by class where ``cv`` is a number.
 
@@ -39,8 +44,8 @@ def make_folds(
             "need at least 2 folds and a class with 2 samples. Use cv=None to do without both."
         )
     single = counts[y] == 1
-    if single.any():
-        _warn_single(classes[y[single]])
+    if warn:
+        warn_single(y, classes, stacklevel=7)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         folds = list(StratifiedKFold(n_splits).split(np.zeros(len(y)), y))
@@ -48,15 +53,19 @@ def make_folds(
     return [(np.setdiff1d(np.arange(len(y)), test), test) for test in held_out]
 
 
-def _warn_single(classes: NDArray) -> None:
-    shown = ", ".join(repr(label) for label in classes[:5].tolist())
-    more = f" and {len(classes) - 5} more" if len(classes) > 5 else ""
+def warn_single(y: NDArray[np.intp], classes: NDArray, stacklevel: int) -> None:
+    """Warn about classes with a single sample, which cannot be left out."""
+    single = classes[np.bincount(y, minlength=len(classes)) == 1]
+    if len(single) == 0:
+        return
+    shown = ", ".join(repr(label) for label in single[:5].tolist())
+    more = f" and {len(single) - 5} more" if len(single) > 5 else ""
     warnings.warn(
         f"the following classes have a single sample each: {shown}{more}. It cannot be left "
         "out, so calibration and temperature are fitted without it; collect more samples or merge "
         "the class with another.",
         UserWarning,
-        stacklevel=7,  # to the caller of the estimator's fit
+        stacklevel=stacklevel,
     )
 
 

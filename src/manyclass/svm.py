@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse, vstack
 from sklearn.svm import SVC
 from sklearn.utils import Bunch
 from sklearn.utils.class_weight import compute_sample_weight
@@ -87,7 +88,7 @@ class CoupledSVC(CoupledBase):
     >>> model.predict_proba(X[[0, 70, 133]]).round(2)
     array([[0.99, 0.01, 0.  ],
            [0.  , 0.49, 0.51],
-           [0.  , 0.44, 0.56]])
+           [0.  , 0.44, 0.55]])
     """
 
     def __init__(
@@ -188,13 +189,9 @@ class CoupledSVC(CoupledBase):
     def support_vectors_(self):
         """The support vectors; empty for a precomputed kernel."""
         vectors = [group.vectors for group in self._bank().groups]
-        if any(part is None for part in vectors):
+        if self.kernel == "precomputed":
             return np.empty((0, 0))
-        if hasattr(vectors[0], "toarray"):
-            from scipy.sparse import vstack
-
-            return vstack(vectors, format="csr")
-        return np.concatenate(vectors)
+        return vstack(vectors, format="csr") if issparse(vectors[0]) else np.concatenate(vectors)
 
     @property
     def n_support_(self) -> NDArray[np.int32]:

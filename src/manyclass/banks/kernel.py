@@ -8,7 +8,7 @@ k (k - 1) / 2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,9 +26,10 @@ from manyclass.banks.kernels import Kernel, resolve_gamma
 from manyclass.banks.spans import squared_spans
 
 CHUNK = 512  # support vectors at a time
-BLOCK_ENTRIES = 2**17  # of a kernel block: 1 MB, to stay in a core's cache
+BLOCK_ENTRIES = 2**16  # of a kernel block: half a MB, to stay in a core's cache
 MOST_ROWS = 2048
 AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
+SOLVER_TOLERANCE = 1e-3  # of LIBSVM on a margin, by default
 EXCUSED = 0.01  # share of negative squared spans that is put down to rounding
 
 
@@ -44,11 +45,19 @@ class Group:
     support: NDArray[np.intp]
     """Rows of the training data."""
     vectors: Any
-    """The support vectors; None for a precomputed kernel."""
+    """The support vectors; their rows again for a precomputed kernel."""
     columns: NDArray[np.intp]
     """Columns in which the class takes part."""
-    coef: NDArray[np.floating]
+    coef: NDArray[np.float64]
     """Signed dual coefficients, shape (support vectors, columns)."""
+
+    def chunks(self, dtype: type[np.floating]) -> Iterator[tuple[Any, NDArray[np.floating]]]:
+        """Yield a few hundred support vectors at a time, with their coefficients."""
+        for first in range(0, len(self.support), CHUNK):
+            part = slice(first, first + CHUNK)
+            vectors = self.vectors[part]
+            is_index = vectors.dtype.kind == "i"
+            yield vectors if is_index else vectors.astype(dtype), self.coef[part].astype(dtype)
 
 
 class KernelMachine:
@@ -129,33 +138,48 @@ class KernelBank(Bank):
         self.groups = []
         for c in range(len(code)):
             support, columns = np.flatnonzero(is_support & (y == c)), np.flatnonzero(code[c])
-            vectors = None if kernel.name == "precomputed" else X[support].astype(dtype)
-            coef = duals[support][:, columns].toarray().astype(dtype)
+            vectors = support if kernel.name == "precomputed" else X[support]
+            coef = duals[support][:, columns].toarray()
             self.groups.append(Group(support, vectors, columns, coef))
+        # Each class's share of its columns lies side by side; a layer adds one share to
+        # each column that has so many.
+        ends = np.cumsum([len(group.columns) for group in self.groups])
+        self.parts = [
+            slice(end - len(g.columns), end) for g, end in zip(self.groups, ends, strict=True)
+        ]
+        self.layers = _layers(np.concatenate([group.columns for group in self.groups]))
+        self.origin = kernel.origin(X[np.flatnonzero(is_support)]) if is_support.any() else None
 
-    def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+    def scores(
+        self,
+        X,
+        where: NDArray[np.bool_] | None = None,
+        dtype: type[np.floating] | None = None,
+    ) -> NDArray[np.float64]:
         """Return the margins (n, l) of every column; all entries are computed."""
-        X = check_array(X, accept_sparse="csr", dtype=self.dtype)
-        parts = [part for group in self.groups for part in self._parts(group)]
+        dtype = self.dtype if dtype is None else dtype
+        X = check_array(X, accept_sparse="csr", dtype=dtype)
+        origin = None if self.origin is None else self.origin.astype(dtype)
+        parts = [
+            (self.kernel.right(vectors, origin), coef, part)
+            for group, part in zip(self.groups, self.parts, strict=True)
+            for vectors, coef in group.chunks(dtype)
+        ]
         out = np.empty((X.shape[0], len(self.intercept)))
-        widest = max((len(coef) for _, _, coef in parts), default=1)
+        widest = max((len(coef) for _, coef, _ in parts), default=1)
         rows = int(np.clip(BLOCK_ENTRIES // widest, 64, MOST_ROWS))
+        by_class = np.empty((rows, self.parts[-1].stop), dtype)
         for first in range(0, X.shape[0], rows):
-            block, target = X[first : first + rows], out[first : first + rows]
+            block = X[first : first + rows]
+            left, shares = self.kernel.left(block, origin), by_class[: block.shape[0]]
+            shares[:] = 0.0
+            for right, coef, part in parts:
+                shares[:, part] += self.kernel.product(left, right) @ coef
+            target = out[first : first + rows]
             target[:] = self.intercept
-            for kernel_of, columns, coef in parts:
-                target[:, columns] += kernel_of(block) @ coef
+            for columns, places in self.layers:
+                target[:, columns] += shares[:, places]
         return out
-
-    def _parts(self, group: Group) -> Iterator[tuple[Callable, NDArray, NDArray]]:
-        """Kernel function, columns and coefficients of a few hundred support vectors each."""
-        for first in range(0, len(group.support), CHUNK):
-            part = slice(first, first + CHUNK)
-            if group.vectors is None:
-                yield _ColumnsOf(group.support[part]), group.columns, group.coef[part]
-            else:
-                kernel_of = self.kernel.prepare(group.vectors[part])
-                yield kernel_of, group.columns, group.coef[part]
 
     def leave_one_out(
         self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
@@ -176,17 +200,19 @@ class KernelBank(Bank):
         if not self.converged:
             raise Untrusted("the solver stopped before it converged")
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
-        scores = self.scores(X)
         duals = self.duals.tocsc()
+        # Single precision where its error stays below the solver's own tolerance.
+        largest = np.abs(duals).sum(axis=0).max(initial=0.0)
+        single = np.finfo(np.float32).eps * largest < SOLVER_TOLERANCE
+        scores = self.scores(X, dtype=np.float32 if single else np.float64)
         below = 0
         for column in range(code.shape[1]):
             entries = slice(duals.indptr[column], duals.indptr[column + 1])
             support, dual = duals.indices[entries], duals.data[entries]
             if len(support) == 0:
                 continue
-            margins = np.sign(dual) * scores[support, column]
             if self.bound is None:  # a machine without C: free is what lies on the margin
-                free = margins > 1.0 - 1e-2
+                free = np.sign(dual) * scores[support, column] > 1.0 - 1e-2
             else:
                 free = np.abs(dual) < AT_BOUND * self.bound * weights[support]
             spans, negative = squared_spans(self._gram(X, support), free)
@@ -194,31 +220,33 @@ class KernelBank(Bank):
             below += negative
         if below > EXCUSED * duals.nnz:
             raise Untrusted("the kernel is not positive definite")
-        return _without_only_samples(scores, code[y], weights)
+        return _without_only_samples(scores, y, code, weights)
 
     def _gram(self, X, support: NDArray[np.intp]) -> NDArray:
-        if self.kernel.name == "precomputed":
-            return X[support][:, support]
         vectors = X[support]
-        return self.kernel.prepare(vectors)(vectors)
+        return self.kernel(vectors, support if self.kernel.name == "precomputed" else vectors)
 
 
-def _without_only_samples(scores, sides, weights):
+def _layers(columns: NDArray[np.intp]) -> list[tuple[Any, NDArray[np.intp]]]:
+    """Split places into layers that hold each column at most once: (columns, places)."""
+    order = np.argsort(columns, kind="stable")
+    columns = columns[order]
+    rank = np.arange(len(columns)) - np.searchsorted(columns, columns)
+    layers = [(columns[rank == t], order[rank == t]) for t in range(rank.max(initial=-1) + 1)]
+    everything = np.arange(columns.max(initial=-1) + 1)
+    return [
+        (slice(None) if np.array_equal(into, everything) else into, places)
+        for into, places in layers
+    ]
+
+
+def _without_only_samples(scores, y, code, weights):
     """Put NaN where a sample is the only one of its side: without it there is no machine."""
+    counts = np.bincount(y[weights > 0], minlength=len(code))
     for side in (1, -1):
-        taken = (sides == side) & (weights > 0)[:, None]
-        scores[taken & (taken.sum(axis=0) == 1)] = np.nan
+        for column in np.flatnonzero(counts @ (code == side) == 1):
+            scores[(code[y, column] == side) & (weights > 0), column] = np.nan
     return scores
-
-
-class _ColumnsOf:
-    """A precomputed kernel: its values are columns of X."""
-
-    def __init__(self, columns: NDArray[np.intp]):
-        self.columns = columns
-
-    def __call__(self, X):
-        return X[:, self.columns]
 
 
 def fit_kernel_bank(

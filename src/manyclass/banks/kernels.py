@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
-from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from scipy.sparse import csr_array, hstack, issparse
+from sklearn.utils.extmath import row_norms
 
 
 def resolve_gamma(gamma: str | float, X) -> float:
@@ -27,6 +27,9 @@ def resolve_gamma(gamma: str | float, X) -> float:
 class Kernel:
     """A kernel with its parameters, by scikit-learn's names.
 
+    K(X, S) is ``product(left(X), right(S))``: what depends on one side alone is
+    computed once. Of a precomputed kernel S are column numbers.
+
     Parameters
     ----------
     name : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable
@@ -38,75 +41,68 @@ class Kernel:
     degree: int = 3
     coef0: float = 0.0
 
-    def prepare(self, S) -> Callable[[Any], NDArray[np.floating]]:
-        """Return the function of a block X of rows that gives K(X, S).
+    def __call__(self, X, S) -> NDArray[np.floating]:
+        """Return the kernel matrix."""
+        origin = self.origin(S)
+        return self.product(self.left(X, origin), self.right(S, origin))
 
-        Whatever depends on S alone is computed here.
-        """
+    def product(self, left, right) -> NDArray[np.floating]:
+        """Return the kernel matrix from its prepared sides."""
         if callable(self.name):
-            name = self.name
-            return lambda X: np.asarray(name(X, S))
-        if self.name == "rbf":
-            return _prepare_rbf(S, self.gamma)
-        finish = {"linear": lambda G: G, "poly": self._poly, "sigmoid": self._sigmoid}[self.name]
-        return lambda X: finish(safe_sparse_dot(X, S.T, dense_output=True))
+            return np.asarray(self.name(left, right))
+        if self.name == "precomputed":
+            return left[:, right]
+        G = left @ right
+        return self._finish(G.toarray() if issparse(G) else np.asarray(G))
 
-    def _poly(self, G: NDArray) -> NDArray:
-        G *= self.gamma
-        G += self.coef0
-        if self.degree != int(self.degree) or self.degree < 1:
-            return G**self.degree
-        power = G.copy()
-        for _ in range(int(self.degree) - 1):  # an order of magnitude faster than pow
-            power *= G
-        return power
+    def origin(self, S):
+        """Where to measure from: distances do not change with it, but their cancellation does."""
+        return S.mean(axis=0) if self.name == "rbf" and not issparse(S) else None
 
-    def _sigmoid(self, G: NDArray) -> NDArray:
-        G *= self.gamma
-        G += self.coef0
-        return np.tanh(G, out=G)
-
-    def diagonal(self, S) -> NDArray[np.floating]:
-        """K(s, s) of every row of S (not for "precomputed")."""
-        if self.name == "rbf":
-            return np.ones(S.shape[0])
-        if callable(self.name):
-            return np.array(
-                [np.asarray(self.name(S[[i]], S[[i]]))[0, 0] for i in range(S.shape[0])]
-            )
-        squares = row_norms(S, squared=True)
-        return {"linear": lambda G: G, "poly": self._poly, "sigmoid": self._sigmoid}[self.name](
-            squares.copy()
-        )
-
-
-def _prepare_rbf(S, gamma: float) -> Callable[[Any], NDArray[np.floating]]:
-    """exp(-gamma |x - s|^2) with the exponent from a single product of extended rows."""
-    if issparse(S):
-        squares = gamma * row_norms(S, squared=True)
-
-        def of_sparse(X):
-            G = safe_sparse_dot(X, S.T, dense_output=True)
-            G *= 2.0 * gamma
-            G -= gamma * row_norms(X, squared=True)[:, None]
-            G -= squares
-            return np.exp(G, out=G)
-
-        return of_sparse
-    # Distances do not change with the origin, but their cancellation does.
-    origin = S.mean(axis=0)
-    centred = S - origin
-    extended = np.empty((S.shape[1] + 2, S.shape[0]), dtype=S.dtype)
-    extended[:-2] = 2.0 * gamma * centred.T
-    extended[-2] = -gamma * row_norms(centred, squared=True)
-    extended[-1] = -gamma
-
-    def of_dense(X):
-        rows = np.empty((X.shape[0], X.shape[1] + 2), dtype=S.dtype)
-        np.subtract(X, origin, out=rows[:, :-2])
+    def left(self, X, origin):
+        """Prepare a block of rows: for rbf (x, 1, |x|^2)."""
+        if self.name != "rbf":
+            return X
+        if issparse(X):
+            squares = row_norms(X, squared=True)[:, None]
+            return hstack([X, csr_array(np.ones_like(squares)), csr_array(squares)], format="csr")
+        rows = np.empty((X.shape[0], X.shape[1] + 2), dtype=X.dtype)
+        np.subtract(X, 0.0 if origin is None else origin, out=rows[:, :-2])
         rows[:, -2] = 1.0
-        rows[:, -1] = row_norms(rows[:, :-2], squared=True)
-        G = rows @ extended
-        return np.exp(G, out=G)
+        np.einsum("ij,ij->i", rows[:, :-2], rows[:, :-2], out=rows[:, -1])
+        return rows
 
-    return of_dense
+    def right(self, S, origin):
+        """Prepare the other side: for rbf (2 gamma s, -gamma |s|^2, -gamma)'."""
+        if callable(self.name) or self.name == "precomputed":
+            return S
+        if self.name != "rbf":
+            return S.T
+        if issparse(S):
+            squares = row_norms(S, squared=True)[:, None]
+            parts = [2.0 * self.gamma * S, csr_array(-self.gamma * squares)]
+            return hstack([*parts, csr_array(np.full_like(squares, -self.gamma))], format="csr").T
+        columns = np.empty((S.shape[1] + 2, S.shape[0]), dtype=S.dtype)
+        centred = S - (0.0 if origin is None else origin)
+        columns[:-2] = 2.0 * self.gamma * centred.T
+        columns[-2] = -self.gamma * row_norms(centred, squared=True)
+        columns[-1] = -self.gamma
+        return columns
+
+    def _finish(self, G: NDArray) -> NDArray:
+        if self.name == "rbf":
+            return np.exp(G, out=G)
+        if self.name == "linear":
+            return G
+        G *= self.gamma
+        G += self.coef0
+        return np.tanh(G, out=G) if self.name == "sigmoid" else _power(G, self.degree)
+
+
+def _power(G: NDArray, degree: float) -> NDArray:
+    if degree != int(degree) or degree < 1:
+        return G**degree
+    power = G.copy()
+    for _ in range(int(degree) - 1):  # an order of magnitude faster than pow
+        power *= G
+    return power

@@ -1,0 +1,308 @@
+"""Analytic leave-one-out: by hand, against its definition, and against leaving out in earnest."""
+
+from __future__ import annotations
+
+import naive_svm
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import scale
+from sklearn.svm import SVC, NuSVC
+from threadpoolctl import threadpool_limits
+
+from manyclass import codes
+from manyclass.banks import Untrusted, fit_bank
+from manyclass.banks.kernel import _without_only_samples
+from manyclass.banks.spans import squared_spans
+
+PAIR = np.array([[-1], [1]], dtype=np.int8)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Small problems: threads of BLAS would only wait for each other."""
+    with threadpool_limits(1):
+        yield
+
+
+def iris_pair():
+    X, y = load_iris(return_X_y=True)
+    return X[50:], y[50:] - 1
+
+
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X[:120]), y[:120]
+
+
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return scale(X), y
+
+
+def overlapping(n: int = 60, seed: int = 0):
+    """Two clouds that no machine tells apart."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    return rng.normal(size=(n, 3)) + 0.8 * y[:, None], y
+
+
+def left_out(machine, X, y, code, weights=None):
+    """Scores of the bank in sample and left out."""
+    bank = fit_bank(machine, X, y, code, "margin", fit_params={"sample_weight": weights})
+    ones = np.ones(len(y)) if weights is None else weights
+    return bank, bank.scores(X), bank.leave_one_out(X, y, code, ones)
+
+
+# -- spans -----------------------------------------------------------------------------
+
+
+def test_spans_by_hand():
+    """Distance from the line through two points; of each of the two from the other."""
+    points = np.array([[0.0, 1.0], [1.0, 1.0], [5.0, 3.0]])
+    spans, below = squared_spans(points @ points.T, np.array([True, True, False]))
+    assert_allclose(spans, [1.0, 1.0, 4.0], atol=1e-6)
+    assert below == 0
+
+
+def test_span_is_affine_not_linear():
+    """(2, 0) is a multiple of (1, 0), but not an affine combination of it alone."""
+    points = np.array([[1.0, 0.0], [2.0, 0.0]])
+    spans, _ = squared_spans(points @ points.T, np.array([True, False]))
+    assert_allclose(spans, [1.0, 1.0], atol=1e-6)
+
+
+def test_spans_without_free_vectors_are_the_diagonal():
+    K = np.diag([1.0, 4.0, -1.0])
+    spans, below = squared_spans(K, np.zeros(3, bool))
+    assert_array_equal(spans, [1.0, 4.0, 0.0])
+    assert below == 1
+
+
+@pytest.mark.xfail(reason="1 / rounding of (H^-1)_11 instead of K_11")
+def test_a_lone_free_vector_is_as_far_as_its_norm():
+    points = np.array([[3.0, 0.0], [3.0, 2.0]])
+    spans, below = squared_spans(points @ points.T, np.array([True, False]))
+    assert_allclose(spans, [9.0, 4.0], rtol=1e-6)
+    assert below == 0
+
+
+def test_duplicates_span_each_other():
+    points = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 2.0], [3.0, 1.0]])
+    spans, below = squared_spans(rbf_kernel(points, gamma=0.3), np.array([True, True, True, False]))
+    assert below == 0
+    assert np.isfinite(spans).all()
+    assert_allclose(spans[:2], 0.0, atol=1e-8)
+    assert (spans[2:] > 0.1).all()
+
+
+def test_negative_squares_are_counted():
+    K = np.array([[1.0, 0.0, 3.0], [0.0, 1.0, 3.0], [3.0, 3.0, 1.0]])
+    spans, below = squared_spans(K, np.array([True, True, False]))
+    assert below == 1
+    assert (spans >= 0).all()
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 9), st.integers(0, 10_000), st.sampled_from(["rbf", "linear"]))
+def test_spans_are_distances_from_the_affine_span(n, seed, kernel):
+    rng = np.random.default_rng(seed)
+    points, free = rng.normal(size=(n, 12)), rng.random(n) < 0.6
+    free[: 2 * (free.sum() == 1)] = n > 1  # one alone has a test of its own
+    if n == 1:
+        free[0] = False
+    K = rbf_kernel(points, gamma=0.1) if kernel == "rbf" else points @ points.T
+    spans, below = squared_spans(K, free)
+    expected = [naive_svm.squared_span(K, free, p) for p in range(n)]
+    assert_allclose(spans, expected, rtol=1e-5, atol=1e-6 * np.trace(K) / n)
+    assert below == 0
+
+
+# -- leave-one-out against leaving out -------------------------------------------------
+
+CASES = {
+    "iris": (iris_pair, SVC(C=10, gamma=1.0, tol=1e-6)),
+    "iris-soft": (iris_pair, SVC(C=1, gamma=3.0, tol=1e-6)),
+    "cancer": (cancer, SVC(C=1, gamma=0.03, tol=1e-6)),
+    "cancer-hard": (cancer, SVC(C=100, gamma=0.03, tol=1e-6)),
+    "cancer-poly": (cancer, SVC(C=1, kernel="poly", degree=2, coef0=1, gamma=0.03, tol=1e-6)),
+    "cancer-weights": (cancer, SVC(C=1, gamma=0.03, tol=1e-6, class_weight={0: 3.0, 1: 0.5})),
+    "overlapping": (overlapping, SVC(C=1, gamma=0.5, tol=1e-6)),
+}
+
+
+def compare(machine, X, y, code=PAIR, column=0, weights=None):
+    """Correlation with leaving out, mean error, and mean error of in-sample scores."""
+    bank, inside, outside = left_out(machine, X, y, code, weights)
+    support = bank.models[column].support_
+    expected = naive_svm.leave_one_out(machine, X, y, code[:, column], support, weights)
+    outside, inside = outside[support, column], inside[support, column]
+    correlation = np.corrcoef(outside, expected)[0, 1]
+    return correlation, np.abs(outside - expected).mean(), np.abs(inside - expected).mean()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_leave_one_out_is_close_to_leaving_out(case):
+    load, machine = CASES[case]
+    correlation, error, optimism = compare(machine, *load())
+    assert correlation > 0.95
+    assert error < 0.5 * optimism
+
+
+@pytest.mark.parametrize("code", [codes.one_vs_one(3), codes.one_vs_rest(3)])
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_leave_one_out_of_every_column(code, column):
+    correlation, error, optimism = compare(SVC(gamma=0.1, tol=1e-6), *wine(), code, column)
+    assert correlation > 0.95
+    assert error < 0.5 * optimism
+
+
+@pytest.mark.xfail(reason="NuSVC has an attribute C, which is 0: no coefficient counts as free")
+@pytest.mark.parametrize("nu", [0.1, 0.2, 0.5])
+def test_leave_one_out_of_nu_machines(nu):
+    correlation, error, optimism = compare(NuSVC(nu=nu, gamma=0.1, tol=1e-6), *cancer())
+    assert correlation > 0.95
+    assert error < 0.1 * optimism
+
+
+def test_sample_weights_move_the_bound():
+    X, y = cancer()
+    weights = np.random.default_rng(0).uniform(0.1, 3.0, len(y))
+    correlation, error, optimism = compare(SVC(gamma=0.03, tol=1e-6), X, y, weights=weights)
+    assert correlation > 0.95
+    assert error < 0.5 * optimism
+
+
+def test_others_than_support_vectors_keep_their_score():
+    X, y = cancer()
+    machine = SVC(C=1, gamma=0.03, tol=1e-6)
+    bank, inside, outside = left_out(machine, X, y, PAIR)
+    others = np.setdiff1d(np.arange(len(y)), bank.models[0].support_)
+    assert len(others) > 20
+    assert_allclose(outside[others], inside[others], atol=1e-5)
+    refitted = naive_svm.leave_one_out(machine, X, y, PAIR[:, 0], others[:8])
+    assert_allclose(outside[others[:8], 0], refitted, atol=1e-4)
+
+
+def test_samples_outside_a_column_keep_their_score():
+    X, y = wine()
+    code = codes.one_vs_one(3)
+    _, inside, outside = left_out(SVC(gamma=0.1), X, y, code)
+    unused = code[y] == 0
+    assert_allclose(outside[unused], inside[unused], atol=1e-5)
+    assert np.abs(outside - inside)[~unused].max() > 0.1
+
+
+def test_leaving_out_never_helps():
+    X, y = wine()
+    code = codes.one_vs_rest(3)
+    _, inside, outside = left_out(SVC(C=3, gamma=0.1), X, y, code)
+    assert (code[y] * (outside - inside) < 1e-5).all()
+
+
+# -- degenerate machines ---------------------------------------------------------------
+
+
+def test_no_free_vectors():
+    """Tiny C, as many on each side: all are at the bound, and spans are K(x, x) = 1."""
+    X, y = iris_pair()
+    C = 1e-4
+    bank, inside, outside = left_out(SVC(C=C, gamma=0.2), X, y, PAIR)
+    assert len(bank.models[0].support_) == len(y)
+    assert_allclose(outside[:, 0], inside[:, 0] - PAIR[y, 0] * C, atol=1e-6)
+
+
+def test_all_free_is_exact():
+    """Hard margin, all of them support vectors: the estimate is leave-one-out itself.
+
+    With a narrow kernel they stay so when one is left out.
+    """
+    X, y = overlapping(30)
+    machine = SVC(C=1e6, gamma=5.0, tol=1e-9)
+    bank, _, outside = left_out(machine, X, y, PAIR)
+    assert len(bank.models[0].support_) == len(y)
+    expected = naive_svm.leave_one_out(machine, X, y, PAIR[:, 0], range(len(y)))
+    assert_allclose(outside[:, 0], expected, atol=1e-5)
+
+
+def test_duplicates():
+    """A copy in the training set is as good as the sample itself."""
+    X, y = overlapping(40)
+    X, y = np.concatenate([X, X]), np.concatenate([y, y])
+    machine = SVC(C=1, gamma=0.5, tol=1e-6)
+    bank, inside, outside = left_out(machine, X, y, PAIR)
+    assert np.isfinite(outside).all()
+    support = bank.models[0].support_
+    expected = naive_svm.leave_one_out(machine, X, y, PAIR[:, 0], support)
+    assert np.corrcoef(outside[support, 0], expected)[0, 1] > 0.95
+    assert np.abs(outside - inside).max() < 1.0
+
+
+@pytest.mark.xfail(reason="1 / rounding of (H^-1)_11 instead of K_11")
+def test_one_free_vector_leaves_scores_small():
+    """With weights and a tiny C all but one coefficient are at the bound."""
+    X, y = wine()
+    weights = np.random.default_rng(5).random(len(y))
+    _, inside, outside = left_out(
+        SVC(C=1e-4, kernel="linear"), X, y, codes.one_vs_one(3), weights
+    )
+    assert np.abs(outside - inside).max() < 0.1
+
+
+def test_only_samples_have_no_score():
+    X, y = iris_pair()
+    rows = np.r_[49, 50:100]  # one of class 0
+    code = codes.one_vs_one(3)
+    X, y = np.r_[X[rows], X[rows][1:] + 9.0], np.r_[y[rows], np.full(50, 2)]
+    _, _, outside = left_out(SVC(), X, y, code)
+    assert_array_equal(np.argwhere(np.isnan(outside)), [[0, 0], [0, 1]])
+
+
+def test_only_samples_are_told_by_side_and_weight():
+    y = np.array([0, 0, 1, 2, 3])
+    code = np.array([[1, 1, 0], [-1, 1, 1], [-1, -1, -1], [0, -1, -1]], dtype=np.int8)
+    weights = np.array([1.0, 0.0, 1.0, 1.0, 1.0])
+    missing = np.isnan(_without_only_samples(np.zeros((5, 3)), y, code, weights))
+    assert_array_equal(np.argwhere(missing), [[0, 0], [2, 2]])
+
+
+def test_indefinite_kernels_are_not_trusted():
+    X, y = wine()
+    code = codes.one_vs_one(3)
+
+    def cosines(a, b):
+        return np.cos(2.0 * a @ b.T)
+
+    for machine in (SVC(kernel=cosines), SVC(kernel="sigmoid", gamma=1.0)):
+        with pytest.raises(Untrusted, match="positive definite"):
+            left_out(machine, X, y, code)
+
+
+@pytest.mark.filterwarnings("ignore:Solver terminated early")
+@pytest.mark.parametrize("code", [codes.one_vs_one(3), codes.one_vs_rest(3)])
+def test_unfinished_machines_are_not_trusted(code):
+    with pytest.raises(Untrusted, match="converged"):
+        left_out(SVC(max_iter=1), *wine(), code)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_sparse_as_dense(kernel):
+    X, y = wine()
+    machine, code = SVC(kernel=kernel, gamma=0.1, tol=1e-8), codes.one_vs_one(3)
+    _, _, dense = left_out(machine, X, y, code)
+    _, _, thin = left_out(machine, sparse.csr_array(X), y, code)
+    assert_allclose(thin, dense, atol=1e-4)
+
+
+def test_precomputed_as_given():
+    X, y = wine()
+    code = codes.one_vs_rest(3)
+    _, _, given_kernel = left_out(SVC(gamma=0.1, tol=1e-8), X, y, code)
+    machine = SVC(kernel="precomputed", tol=1e-8)
+    _, _, precomputed = left_out(machine, rbf_kernel(X, gamma=0.1), y, code)
+    assert_allclose(precomputed, given_kernel, atol=1e-4)
