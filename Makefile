@@ -18,7 +18,7 @@ demo: $(VENV)/.installed-core ## See it work on the bundled data
 	$(BIN)/manyclass demo
 
 test: lint $(VENV)/.installed-test ## Everything CI checks: lint, tests, doctests
-	$(BIN)/python -m pytest -q -n auto
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
 
 bench: export OMP_NUM_THREADS = 1
 bench: export OPENBLAS_NUM_THREADS = 1

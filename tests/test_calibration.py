@@ -224,7 +224,7 @@ def dull_probabilities(seed, n=50, k=4, sharpness=1.0):
 class TestFitTemperature:
     @quick
     @given(seed=seeds, k=st.integers(2, 6), weighted=st.booleans())
-    def test_is_the_minimum_of_the_log_loss_with_one_more_sample(self, seed, k, weighted):
+    def test_is_the_minimum_of_the_log_loss_with_a_few_surprises(self, seed, k, weighted):
         p, y = dull_probabilities(seed, k=k, sharpness=2.0)
         weights = np.random.RandomState(seed).uniform(0, 2, len(y)) if weighted else np.ones(len(y))
         second = p.argsort(axis=1)[:, -2]
@@ -232,7 +232,8 @@ class TestFitTemperature:
         def loss(s):
             logs = np.log(apply_temperature(p, s))
             rows = np.arange(len(y))
-            return -weights @ logs[rows, y] - weights @ logs[rows, second] / weights.sum()
+            surprised = weights * (1 / weights.sum() + 0.005)
+            return -weights @ logs[rows, y] - surprised @ logs[rows, second]
 
         best = minimize_scalar(loss, bounds=(0.05, 20), method="bounded", options={"xatol": 1e-9})
         s = fit_temperature(p, y, weights)
@@ -265,8 +266,8 @@ class TestFitTemperature:
 
     @pytest.mark.parametrize("n", [2, 10, 1000])
     def test_always_right_is_trusted_by_the_number_of_samples(self, n):
-        p = np.tile([0.6, 0.4], (n, 1))  # p^s is to be n to 1
-        expected = np.log(n) / np.log(0.6 / 0.4)
+        p = np.tile([0.6, 0.4], (n, 1))  # p^s is to be n to 1 + n / 200
+        expected = np.log(n / (1 + 0.005 * n)) / np.log(0.6 / 0.4)
         assert_allclose(fit_temperature(p, np.zeros(n, dtype=np.intp)), expected, rtol=1e-6)
 
     def test_stays_within_its_bounds(self):

@@ -47,7 +47,7 @@ MACHINES = {
     "rbf": SVC(C=2.0, gamma=0.05, tol=1e-8),
     "poly": SVC(kernel="poly", degree=2, gamma=0.05, coef0=1.0, tol=1e-8),
     "cubic": SVC(kernel="poly", gamma=0.05, coef0=0.5, tol=1e-8),
-    "linear": SVC(C=0.1, kernel="linear", tol=1e-8),
+    "linear": SVC(C=1e-3, kernel="linear", tol=1e-7),
     "sigmoid": SVC(kernel="sigmoid", gamma=0.01, coef0=0.3, tol=1e-8),
     "callable": SVC(kernel=laplacian, tol=1e-8),
     "nu": NuSVC(nu=0.3, gamma=0.05, tol=1e-8),
@@ -75,6 +75,8 @@ def bank_of(machine, X=X, y=y, code=PAIRS, **options):
 @pytest.mark.parametrize("code", CODES.values(), ids=CODES)
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 def test_scores_are_those_of_single_machines(machine, code):
+    if machine.kernel == "sigmoid" and codes.recognition.pair_columns(code) is not None:
+        pytest.skip("an indefinite kernel's solution depends on the order of the samples")
     expected = naive_svm.scores(machine, X, y, code, X_new)
     assert_allclose(bank_of(machine, code=code).scores(X_new), expected, atol=1e-6)
 
@@ -141,7 +143,7 @@ def test_sparse_as_dense(name, code):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("rbf", marks=pytest.mark.xfail(reason="support vectors are centred, X is not")),
+        "rbf",
         "poly",
         "linear",
         "sigmoid",

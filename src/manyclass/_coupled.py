@@ -37,6 +37,7 @@ from manyclass.ties import as_seed
 
 BLOCK_ENTRIES = 2**20  # scores held at a time when predicting
 TINY = np.finfo(np.float64).smallest_subnormal
+ENOUGH_ROWS = 5000  # to fit one number, the temperature
 FALLBACK = 5  # folds in place of a leave-one-out that cannot be trusted
 
 
@@ -90,6 +91,8 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         given = None if sample_weight is None else weights
         routed = self._route(estimator, classes[y], given, fit_params)
         fit_params = routed.estimator.fit
+        # Where the machines weigh the classes, so do the probabilities.
+        weights = fit_params.get("sample_weight", weights)
         tempered = self.temperature and combiner.gives_probabilities and len(classes) > 2
         needs_scores = self.cv is not None and (method is not None or tempered)
         folds = self._make_folds(X, y, classes, routed.splitter.split) if needs_scores else None
@@ -112,8 +115,7 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         self.bank_: Any = fit_rows()
         self.calibration_, self.temperature_ = None, 1.0
         if needs_scores:
-            machine_weights = fit_params.get("sample_weight", np.ones(len(y)))
-            scores = self._out_of_sample(fit_rows, X, y, folds, machine_weights)
+            scores = self._out_of_sample(fit_rows, X, y, folds, weights)
             self._fit_on_scores(scores, y, weights, method, tempered)
         return self
 
@@ -128,11 +130,11 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         warn_single(y, classes, stacklevel=6)
         return None
 
-    def _out_of_sample(self, fit_rows, X, y, folds, machine_weights) -> NDArray[np.float64]:
+    def _out_of_sample(self, fit_rows, X, y, folds, weights) -> NDArray[np.float64]:
         """Return out-of-sample scores: from a closed form if asked for, else from folds."""
         if isinstance(self.cv, str):
             try:
-                return self.bank_.leave_one_out(X, y, self.code_, machine_weights)
+                return self.bank_.leave_one_out(X, y, self.code_, weights)
             except Untrusted as reason:
                 warnings.warn(
                     f"analytic leave-one-out is not used: {reason}. {FALLBACK} folds are fitted "
@@ -149,12 +151,16 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         """Fit calibration and temperature on out-of-sample scores."""
         if method is not None:
             self.calibration_ = CALIBRATIONS[method]().fit(scores, self.code_[y], weights)
-            scores = self.calibration_.transform(scores)
         if tempered:
-            known = ~np.isnan(scores).any(axis=1)
-            p, _, converged = self._combine(scores if known.all() else scores[known])
+            rows = np.flatnonzero(~np.isnan(scores).any(axis=1))
+            if len(rows) > ENOUGH_ROWS:
+                rows = np.random.default_rng(0).choice(rows, ENOUGH_ROWS, replace=False)
+            values = scores[rows]
+            if self.calibration_ is not None:
+                values = self.calibration_.transform(values)
+            p, _, converged = self._combine(values)
             warn_unconverged(self.combiner_, converged, stacklevel=6)
-            self.temperature_ = fit_temperature(p, y[known], weights[known])
+            self.temperature_ = fit_temperature(p, y[rows], weights[rows])
 
     def _combine(self, values: NDArray[np.float64]) -> Combination:
         return self.combiner_.combine(values, self.code_, self.weights_, n_jobs=self.n_jobs)
@@ -351,7 +357,7 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
             values = self.bank_.scores(X if n <= rows else take_rows(X, slice(first, last)))
             check_no_nan(values, np.arange(first, last))
             if self.calibration_ is not None:
-                values = self.calibration_.transform(values)
+                self.calibration_.transform(values, out=values)
             out[first:last] = of_block(values)
         return out
 

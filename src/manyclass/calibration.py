@@ -41,8 +41,13 @@ class Calibration(ABC):
         """
 
     @abstractmethod
-    def transform(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return probabilities of shape (n, l), NaN where the score is."""
+    def transform(
+        self, scores: NDArray[np.float64], out: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return probabilities of shape (n, l), NaN where the score is.
+
+        They are written to ``out`` if given, which may be ``scores`` itself.
+        """
 
 
 class Sigmoid(Calibration):
@@ -79,9 +84,9 @@ class Sigmoid(Calibration):
             self.slopes_[alone], self.intercepts_[alone] = slope, intercept
         return self
 
-    def transform(self, scores):
+    def transform(self, scores, out=None):
         """Apply the sigmoids."""
-        r = np.empty(scores.shape)
+        r = np.empty(scores.shape) if out is None else out
         rows = max(1, BLOCK_ENTRIES // scores.shape[1])
         with np.errstate(over="ignore"):
             for first in range(0, len(scores), rows):
@@ -115,9 +120,9 @@ class Isotonic(Calibration):
                 self.curves_[column] = shared
         return self
 
-    def transform(self, scores):
+    def transform(self, scores, out=None):
         """Apply the curves."""
-        r = np.full(scores.shape, np.nan)
+        r = np.empty(scores.shape) if out is None else out
         for column, curve in enumerate(self.curves_):
             known = ~np.isnan(scores[:, column])
             if known.any():

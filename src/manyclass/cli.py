@@ -29,7 +29,7 @@ def demo() -> int:
     from sklearn.preprocessing import MinMaxScaler
     from sklearn.svm import SVC
 
-    from manyclass import CoupledClassifier, datasets
+    from manyclass import CoupledClassifier, CoupledSVC, datasets
     from manyclass.comparison import compare
     from manyclass.report import text_table
 
@@ -38,7 +38,7 @@ def demo() -> int:
         "OneVsRestClassifier(LogisticRegression)": OneVsRestClassifier(linear),
         "CoupledClassifier(LogisticRegression)": CoupledClassifier(linear),
         "CalibratedClassifierCV(SVC, ensemble=False)": CalibratedClassifierCV(svm, ensemble=False),
-        "CoupledClassifier(SVC)": CoupledClassifier(svm),
+        "CoupledSVC": CoupledSVC(C=10),
     }
     data = datasets.load("digits")
     X_train, X_test, y_train, y_test = data.train_test(random_state=0)

@@ -30,8 +30,11 @@ class CoupledSVC(CoupledBase):
 
     Parameters
     ----------
-    C, kernel, degree, gamma, coef0, shrinking, tol, cache_size, class_weight, max_iter
+    C, kernel, degree, gamma, coef0, shrinking, tol, cache_size, max_iter
         As in :class:`~sklearn.svm.SVC`.
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies C per class, as in ``SVC``. The probabilities are those of a
+        population weighted so.
     probability : bool, default=True
         Accepted for code written for ``SVC``; probabilities are always there.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
@@ -66,7 +69,7 @@ class CoupledSVC(CoupledBase):
     ----------
     classes_ : ndarray of shape (k,)
         The class labels.
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_
         As in :class:`~sklearn.svm.SVC`. For other codes than one-vs-one
         ``dual_coef_`` has one row per column of the code.
     code_, weights_, temperature_, combiner_, n_features_in_, feature_names_in_
@@ -174,9 +177,11 @@ class CoupledSVC(CoupledBase):
                 "decision_function_shape must be 'ovr' or 'ovo', got "
                 f"{self.decision_function_shape!r}."
             )
-        if self.decision_function_shape == "ovr" or len(self._fitted_classes()) == 2:
+        if self.decision_function_shape == "ovr":
             return super().decision_function(X)
-        return self.bank_.scores(self._check_rows(X, reset=False))
+        bank = self._bank()
+        margins = bank.scores(self._check_rows(X, reset=False))
+        return -margins[:, 0] if len(self.classes_) == 2 else margins
 
     # ------------------------------------------------------------------ what SVC tells
 
@@ -206,6 +211,11 @@ class CoupledSVC(CoupledBase):
             return bank.duals[self.support_].toarray().T
         layout = np.concatenate([group.coef for group in bank.groups]).T
         return -layout if len(self.classes_) == 2 else layout
+
+    @property
+    def n_iter_(self) -> NDArray[np.int_]:
+        """Iterations of LIBSVM, for every machine."""
+        return self._bank().n_iter
 
     @property
     def intercept_(self) -> NDArray[np.float64]:
@@ -240,7 +250,7 @@ class CoupledSVC(CoupledBase):
         )
 
     def _route(self, estimator, labels, sample_weight, fit_params) -> Bunch:
-        """Class weights are weights of samples, for the machines alone: as in LIBSVM."""
+        """Class weights are weights of samples."""
         passed = {}
         if self.class_weight is not None:
             balance = compute_sample_weight(self.class_weight, labels)
@@ -250,13 +260,11 @@ class CoupledSVC(CoupledBase):
         return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}))
 
     def _bank_options(self) -> dict[str, Any]:
+        if self.dtype not in (np.float64, np.float32):
+            raise ValueError(f"dtype must be np.float64 or np.float32, got {self.dtype!r}.")
         return {"dtype": self.dtype}
 
     def _bank(self) -> KernelBank:
         check_is_fitted(self)
         bank: KernelBank = self.bank_
         return bank
-
-    def _fitted_classes(self) -> NDArray[Any]:
-        check_is_fitted(self)
-        return self.classes_

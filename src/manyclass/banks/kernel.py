@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array, csr_array, issparse
 from sklearn.base import clone
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_array
@@ -26,8 +26,8 @@ from manyclass.banks.kernels import Kernel, resolve_gamma
 from manyclass.banks.spans import squared_spans
 
 CHUNK = 512  # support vectors at a time
-BLOCK_ENTRIES = 2**16  # of a kernel block: half a MB, to stay in a core's cache
-MOST_ROWS = 2048
+BLOCK_ENTRIES = 2**15  # of a kernel block: to stay in cache, and within BLAS's small products
+LEAST_ROWS, MOST_ROWS = 128, 2048
 AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
 SOLVER_TOLERANCE = 1e-3  # of LIBSVM on a margin, by default
 EXCUSED = 0.01  # share of negative squared spans that is put down to rounding
@@ -111,6 +111,8 @@ class KernelBank(Bank):
     bound : float or None
         The C that bounds the coefficients of samples of weight 1; None where it is
         not known (NuSVC).
+    n_iter : int array of shape (l,)
+        Iterations of the solver.
     converged : bool
         Whether the solver reached its tolerance in every column.
     dtype : float64 or float32
@@ -127,13 +129,14 @@ class KernelBank(Bank):
         intercept: NDArray[np.float64],
         *,
         bound: float | None,
+        n_iter: NDArray[np.int_],
         converged: bool,
         dtype: type[np.floating] = np.float64,
     ):
         super().__init__([KernelMachine(self, b) for b in range(len(intercept))], "margin")
         self.kernel, self.duals, self.intercept = kernel, duals, intercept
-        self.bound, self.converged, self.dtype = bound, converged, dtype
-        self.constant = np.isinf(intercept)
+        self.bound, self.n_iter, self.converged, self.dtype = bound, n_iter, converged, dtype
+        self.constant, self.sparse = np.isinf(intercept), issparse(X)
         is_support = np.diff(duals.indptr) > 0
         self.groups = []
         for c in range(len(code)):
@@ -167,10 +170,12 @@ class KernelBank(Bank):
         ]
         out = np.empty((X.shape[0], len(self.intercept)))
         widest = max((len(coef) for _, coef, _ in parts), default=1)
-        rows = int(np.clip(BLOCK_ENTRIES // widest, 64, MOST_ROWS))
+        rows = int(np.clip(BLOCK_ENTRIES // widest, LEAST_ROWS, MOST_ROWS))
         by_class = np.empty((rows, self.parts[-1].stop), dtype)
         for first in range(0, X.shape[0], rows):
             block = X[first : first + rows]
+            if issparse(block) and not self.sparse:
+                block = block.toarray()
             left, shares = self.kernel.left(block, origin), by_class[: block.shape[0]]
             shares[:] = 0.0
             for right, coef, part in parts:
@@ -178,7 +183,7 @@ class KernelBank(Bank):
             target = out[first : first + rows]
             target[:] = self.intercept
             for columns, places in self.layers:
-                target[:, columns] += shares[:, places]
+                target[:, columns] += np.take(shares, places, axis=1)
         return out
 
     def leave_one_out(
@@ -211,10 +216,7 @@ class KernelBank(Bank):
             support, dual = duals.indices[entries], duals.data[entries]
             if len(support) == 0:
                 continue
-            if self.bound is None:  # a machine without C: free is what lies on the margin
-                free = np.sign(dual) * scores[support, column] > 1.0 - 1e-2
-            else:
-                free = np.abs(dual) < AT_BOUND * self.bound * weights[support]
+            free = _free(dual, weights[support], self.bound)
             spans, negative = squared_spans(self._gram(X, support), free)
             scores[support, column] -= dual * spans
             below += negative
@@ -225,6 +227,15 @@ class KernelBank(Bank):
     def _gram(self, X, support: NDArray[np.intp]) -> NDArray:
         vectors = X[support]
         return self.kernel(vectors, support if self.kernel.name == "precomputed" else vectors)
+
+
+def _free(dual, weights, bound: float | None) -> NDArray[np.bool_]:
+    """Tell which coefficients are below their bound C; unknown, it is the side's largest."""
+    size = np.abs(dual) / weights
+    if bound is not None:
+        return size < AT_BOUND * bound
+    largest = {sign: size[np.sign(dual) == sign].max(initial=0.0) for sign in (-1.0, 1.0)}
+    return size < AT_BOUND * np.where(dual > 0, largest[1.0], largest[-1.0])
 
 
 def _layers(columns: NDArray[np.intp]) -> list[tuple[Any, NDArray[np.intp]]]:
@@ -266,10 +277,16 @@ def fit_kernel_bank(
     ``gamma`` is resolved on all of X, so that all columns and folds share a kernel.
     """
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
+    if estimator.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"X has shape {X.shape}: with kernel='precomputed' it must be the square matrix of the "
+            "kernel between all training samples."
+        )
     if sample_weight is not None:
         rows = rows[sample_weight[rows] > 0]
     gamma = resolve_gamma(estimator.gamma, X) if _has_gamma(estimator.kernel) else 1.0
-    machine = clone(estimator).set_params(gamma=gamma)
+    # Its own probabilities, if it was asked for them, would be fitted for nothing.
+    machine = clone(estimator).set_params(gamma=gamma, probability=type(estimator)().probability)
     kernel = Kernel(estimator.kernel, gamma, estimator.degree, estimator.coef0)
     pairs = codes.pair_columns(code)
     if pairs is not None and estimator.class_weight is None and len(np.unique(y[rows])) > 2:
@@ -291,8 +308,9 @@ def fit_kernel_bank(
         code,
         duals,
         intercept,
-        bound=getattr(estimator, "C", None) if estimator.class_weight is None else None,
-        converged=all(column[3] for column in columns),
+        bound=estimator.C if type(estimator) is SVC and estimator.class_weight is None else None,
+        n_iter=np.array([column[3] for column in columns]),
+        converged=all(column[4] for column in columns),
         dtype=dtype,
     )
 
@@ -301,8 +319,8 @@ def _has_gamma(kernel) -> bool:
     return kernel in ("rbf", "poly", "sigmoid")
 
 
-Column = tuple[NDArray[np.intp], NDArray[np.float64], float, bool]
-"""Support rows, signed dual coefficients, intercept, converged."""
+Column = tuple[NDArray[np.intp], NDArray[np.float64], float, int, bool]
+"""Support rows, signed dual coefficients, intercept, iterations, converged."""
 
 
 def _fit(machine, X, rows, target, sample_weight):
@@ -312,14 +330,16 @@ def _fit(machine, X, rows, target, sample_weight):
 
 
 def _fit_column(machine, X, y, column, rows, sample_weight) -> Column:
+    """Fit one column; of two classes the second is positive, as in SVC to the last bit."""
     rows = rows[column[y[rows]] != 0]
-    target = (column[y[rows]] > 0).astype(np.intp)
+    sign = -1 if len(column) == 2 and column[0] > 0 and machine.class_weight is None else 1
+    target = (sign * column[y[rows]] > 0).astype(np.intp)
     if len(np.unique(target)) < 2:
-        only_positive = len(target) == 0 or target[0] == 1
-        return rows[:0], np.empty(0), np.inf if only_positive else -np.inf, True
+        only_positive = len(target) == 0 or column[y[rows[0]]] > 0
+        return rows[:0], np.empty(0), np.inf if only_positive else -np.inf, 0, True
     fitted = _fit(machine, X, rows, target, sample_weight)
-    duals = _dense(fitted.dual_coef_)[0]
-    return rows[fitted.support_], duals, float(fitted.intercept_[0]), fitted.fit_status_ == 0
+    duals, intercept = sign * _dense(fitted.dual_coef_)[0], sign * float(fitted.intercept_[0])
+    return rows[fitted.support_], duals, intercept, int(fitted.n_iter_[0]), fitted.fit_status_ == 0
 
 
 def _fit_pairs(machine, X, y, pairs, rows, sample_weight) -> list[Column]:
@@ -342,11 +362,13 @@ def _fit_pairs(machine, X, y, pairs, rows, sample_weight) -> list[Column]:
             values = np.concatenate([duals[b - 1, of_i], duals[a, of_j]])
             used = values != 0
             rows_of_pair = np.concatenate([support[of_i], support[of_j]])[used]
-            intercept = fitted.intercept_[next(n_pairs)]
-            columns[order[q]] = rows_of_pair, sign * values[used], sign * intercept, converged
+            pair = next(n_pairs)
+            signed = sign * values[used], sign * fitted.intercept_[pair]
+            columns[order[q]] = (rows_of_pair, *signed, int(fitted.n_iter_[pair]), converged)
         else:
             only_i = j not in place
-            columns[order[q]] = rows[:0], np.empty(0), sign * (np.inf if only_i else -np.inf), True
+            certain = sign * (np.inf if only_i else -np.inf)
+            columns[order[q]] = rows[:0], np.empty(0), certain, 0, True
     return columns
 
 

@@ -20,7 +20,11 @@ def resolve_gamma(gamma: str | float, X) -> float:
         else:
             variance = X.var()
         return 1.0 / (X.shape[1] * variance) if variance != 0 else 1.0
-    return 1.0 / X.shape[1] if gamma == "auto" else float(gamma)
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    if isinstance(gamma, str):
+        raise ValueError(f"gamma must be 'scale', 'auto' or a number, got {gamma!r}.")
+    return float(gamma)
 
 
 @dataclass(frozen=True)

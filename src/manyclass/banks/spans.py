@@ -33,22 +33,23 @@ def squared_spans(
         Those whose coefficient is below its bound.
     """
     diagonal = np.diagonal(K).copy()
-    n_free = int(free.sum())
-    if n_free == 0:
+    f = int(free.sum())
+    if f == 0:
         return np.maximum(diagonal, 0.0), int((diagonal < 0).sum())
-    H = np.ones((n_free + 1, n_free + 1))
-    H[:-1, :-1] = K[np.ix_(free, free)]
-    H[np.arange(n_free), np.arange(n_free)] += RIDGE * max(diagonal.mean(), 1e-300)
+    order = np.argsort(~free, kind="stable")  # the free ones first
+    K = K[order[:, None], order]
+    H = np.ones((f + 1, f + 1))
+    H[:-1, :-1] = K[:f, :f]
+    H.flat[: f * (f + 2) : f + 2] += RIDGE * max(diagonal.mean(), 1e-300)
     H[-1, -1] = 0.0
     inverse = np.linalg.inv(H)
-    spans = np.empty(len(K))
-    with np.errstate(divide="ignore"):
-        spans[free] = 1.0 / np.diagonal(inverse)[:-1]
-    bound = ~free
-    v = np.ones((n_free + 1, len(K) - n_free))
-    v[:-1] = K[np.ix_(free, bound)]
-    spans[bound] = diagonal[bound] - np.einsum("ij,ij->j", v, inverse @ v)
+    spans = np.diagonal(K).copy()
+    own = np.diagonal(inverse)[:-1]
+    if f > 1:  # a single one has nothing to be spanned by, and keeps K_pp
+        spans[:f] = 1.0 / own
+    v = np.ones((f + 1, len(K) - f))
+    v[:-1] = K[:f, f:]
+    spans[f:] -= np.einsum("ij,ij->j", v, inverse @ v)
+    spans[order] = spans.copy()
     below = int((spans < -ROUNDING * np.abs(diagonal)).sum())
-    # A single free vector spans nothing: (H^-1)_11 = 0, and it is as far as a span can be.
-    spans = np.where(np.isfinite(spans), spans, diagonal)
     return np.maximum(spans, 0.0), below
