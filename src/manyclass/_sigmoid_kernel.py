@@ -10,8 +10,19 @@ TOGETHER = 8  # columns gathered at a time: a cache line of scores
 
 
 @kernel
+def _loss(f, target, weight, n, a, b):
+    """Cross-entropy of 1/(1 + exp(a f + b)), in the form that cannot overflow."""
+    loss = 0.0
+    for s in range(n):
+        z = a * f[s] + b
+        loss += weight[s] * (target[s] if z >= 0.0 else target[s] - 1.0) * z
+        loss += weight[s] * np.log1p(np.exp(-abs(z)))
+    return loss
+
+
+@kernel
 def _derivatives(f, target, weight, n, a, b):
-    """Gradient and Hessian of the cross-entropy of 1/(1 + exp(a f + b)), without overflow."""
+    """Its gradient and Hessian."""
     g_a, g_b, h_aa, h_bb, h_ab = 0.0, 0.0, 0.0, 0.0, 0.0
     for s in range(n):
         z = a * f[s] + b
@@ -28,32 +39,39 @@ def _derivatives(f, target, weight, n, a, b):
 
 
 @kernel
-def _newton(f, target, weight, n, b, max_iter):
-    """Minimise the cross-entropy over (a, b) from (-1, b); returns (a, b).
+def _newton(f, target, weight, n, a, b, max_iter):
+    """Minimise the cross-entropy from (a, b); returns (a, b, converged).
 
-    The objective is convex: a step is halved while its slope at the end has turned
-    to more than half of what it was at the start. That needs no logarithms, and
-    the derivatives at the end are those of the next step.
+    The objective is convex: where it still falls at the end of a step the step is
+    good, and where it has turned the loss decides. Close to the minimum rounding
+    would decide, and Newton's step is taken as it is.
     """
-    a = -1.0  # scores are standardised, and mostly point the right way
+    total = 0.0
+    for s in range(n):
+        total += weight[s]
     g_a, g_b, h_aa, h_bb, h_ab = _derivatives(f, target, weight, n, a, b)
     for _ in range(max_iter):
         determinant = h_aa * h_bb - h_ab * h_ab
         d_a = -(h_bb * g_a - h_ab * g_b) / determinant
         d_b = -(h_aa * g_b - h_ab * g_a) / determinant
         decrement = -(g_a * d_a + g_b * d_b)
-        step = 1.0
+        step, loss = 1.0, np.nan
         while True:
-            g_a, g_b, h_aa, h_bb, h_ab = _derivatives(
-                f, target, weight, n, a + step * d_a, b + step * d_b
-            )
-            if g_a * d_a + g_b * d_b <= 0.5 * decrement or step < 1e-10:
+            ahead = _derivatives(f, target, weight, n, a + step * d_a, b + step * d_b)
+            if ahead[0] * d_a + ahead[1] * d_b <= 0.0 or decrement <= 1e-10 * total:
+                break
+            if np.isnan(loss):
+                loss = _loss(f, target, weight, n, a, b)
+            if _loss(f, target, weight, n, a + step * d_a, b + step * d_b) <= loss:
                 break
             step *= 0.5
+            if step < 1e-10:
+                return a, b, False
         a, b = a + step * d_a, b + step * d_b
-        if decrement <= 1e-12 * n or step < 1e-10:  # the step squares it
-            break
-    return a, b
+        g_a, g_b, h_aa, h_bb, h_ab = ahead
+        if decrement <= 1e-13 * total:  # the step has squared it
+            return a, b, True
+    return a, b, False
 
 
 @kernel
@@ -135,5 +153,8 @@ def _fit_one(f, target, weight, used, max_iter):
     for s in range(used):
         target[s] = high if target[s] == 1.0 else low
     prior = np.log((negative + 1.0) / (positive + 1.0))
-    a, b = _newton(f, target, weight, used, prior, max_iter)
+    # Scores are standardised, and mostly point the right way; flat is the safe start.
+    a, b, converged = _newton(f, target, weight, used, -1.0, prior, max_iter)
+    if not converged:
+        a, b, _ = _newton(f, target, weight, used, 0.0, prior, max_iter)
     return a / deviation, b - a * (mean / deviation)

@@ -129,6 +129,7 @@ class Isotonic(Calibration):
                 r[known, column] = curve.predict(
                     np.clip(scores[known, column], -FARTHEST, FARTHEST)
                 )
+            r[~known, column] = np.nan
         return r
 
 
