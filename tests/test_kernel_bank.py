@@ -126,7 +126,7 @@ def test_far_from_the_origin():
     """Distances are measured from the support vectors' mean: nothing cancels."""
     bank = bank_of(MACHINES["rbf"], X + 1e4)
     assert_allclose(bank.scores(X_new + 1e4), bank_of(MACHINES["rbf"]).scores(X_new), atol=1e-5)
-    single = bank.scores(X_new + 1e4, dtype=np.float32)
+    single = bank.scorer(np.float32)(X_new + 1e4)
     assert np.isfinite(single).all()
 
 

@@ -35,7 +35,7 @@ from manyclass.coupling.base import couple_blocks, read_columns, warn_unconverge
 from manyclass.crossfit import check_no_nan, make_folds, out_of_sample_scores, warn_single
 from manyclass.ties import as_seed
 
-BLOCK_ENTRIES = 2**20  # scores held at a time when predicting
+BLOCK_ENTRIES = 2**18  # scores held at a time when predicting: 2 MB
 TINY = np.finfo(np.float64).smallest_subnormal
 ENOUGH_ROWS = 5000  # to fit one number, the temperature
 FALLBACK = 5  # folds in place of a leave-one-out that cannot be trusted
@@ -352,9 +352,10 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         if n == 0:
             raise ValueError("X has 0 sample(s): at least one row is needed.")
         out = np.empty((n, width))
+        scores_of = self.bank_.scorer()
         for first in range(0, n, rows):
             last = min(first + rows, n)
-            values = self.bank_.scores(X if n <= rows else take_rows(X, slice(first, last)))
+            values = scores_of(X if n <= rows else take_rows(X, slice(first, last)))
             check_no_nan(values, np.arange(first, last))
             if self.calibration_ is not None:
                 self.calibration_.transform(values, out=values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,10 @@ log-odds, for a sigmoid; or r - 1/2, the margin of Zadrozny (2001, section 4).""
 LEAST = 1e-12  # a probability below adds nothing to the log-odds
 ROUNDING = 1e-6  # by which single precision may leave [0, 1]
 SMALL = 10_000_000  # entries of X
+
+
+Scorer = Callable[[Any], NDArray[np.float64]]
+"""Gives the scores (n, l) of a block of rows."""
 
 
 class Untrusted(Exception):
@@ -87,6 +91,10 @@ class Bank:
             negative, positive = np.log(np.maximum(r, LEAST)).T
             return positive - negative
         return r[:, 1] - 0.5 if self.kind == "centred" else r[:, 1]
+
+    def scorer(self) -> Scorer:
+        """Return the function that scores rows, for asking it block by block."""
+        return self.scores
 
     def leave_one_out(
         self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]

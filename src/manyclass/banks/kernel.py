@@ -21,7 +21,8 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_array
 
 from manyclass import codes
-from manyclass.banks.generic import Bank, Untrusted
+from manyclass.banks._shares_kernel import sum_shares
+from manyclass.banks.generic import Bank, Scorer, Untrusted
 from manyclass.banks.kernels import Kernel, resolve_gamma
 from manyclass.banks.spans import squared_spans
 
@@ -144,47 +145,50 @@ class KernelBank(Bank):
             vectors = support if kernel.name == "precomputed" else X[support]
             coef = duals[support][:, columns].toarray()
             self.groups.append(Group(support, vectors, columns, coef))
-        # Each class's share of its columns lies side by side; a layer adds one share to
-        # each column that has so many.
+        # Each class's share of its columns lies side by side; ``places`` lists, column by
+        # column, where its shares are.
         ends = np.cumsum([len(group.columns) for group in self.groups])
         self.parts = [
             slice(end - len(g.columns), end) for g, end in zip(self.groups, ends, strict=True)
         ]
-        self.layers = _layers(np.concatenate([group.columns for group in self.groups]))
+        columns = np.concatenate([group.columns for group in self.groups])
+        self.places = np.argsort(columns, kind="stable")
+        self.start = np.searchsorted(columns[self.places], np.arange(code.shape[1] + 1))
         self.origin = kernel.origin(X[np.flatnonzero(is_support)]) if is_support.any() else None
 
-    def scores(
-        self,
-        X,
-        where: NDArray[np.bool_] | None = None,
-        dtype: type[np.floating] | None = None,
-    ) -> NDArray[np.float64]:
-        """Return the margins (n, l) of every column; all entries are computed."""
+    def scorer(self, dtype: type[np.floating] | None = None) -> Scorer:
+        """Prepare the support vectors once, for many blocks of rows."""
         dtype = self.dtype if dtype is None else dtype
-        X = check_array(X, accept_sparse="csr", dtype=dtype)
         origin = None if self.origin is None else self.origin.astype(dtype)
         parts = [
             (self.kernel.right(vectors, origin), coef, part)
             for group, part in zip(self.groups, self.parts, strict=True)
             for vectors, coef in group.chunks(dtype)
         ]
-        out = np.empty((X.shape[0], len(self.intercept)))
         widest = max((len(coef) for _, coef, _ in parts), default=1)
         rows = int(np.clip(BLOCK_ENTRIES // widest, LEAST_ROWS, MOST_ROWS))
-        by_class = np.empty((rows, self.parts[-1].stop), dtype)
-        for first in range(0, X.shape[0], rows):
-            block = X[first : first + rows]
-            if issparse(block) and not self.sparse:
-                block = block.toarray()
-            left, shares = self.kernel.left(block, origin), by_class[: block.shape[0]]
-            shares[:] = 0.0
-            for right, coef, part in parts:
-                shares[:, part] += self.kernel.product(left, right) @ coef
-            target = out[first : first + rows]
-            target[:] = self.intercept
-            for columns, places in self.layers:
-                target[:, columns] += np.take(shares, places, axis=1)
-        return out
+
+        def scores(X) -> NDArray[np.float64]:
+            X = check_array(X, accept_sparse="csr", dtype=dtype)
+            out = np.empty((X.shape[0], len(self.intercept)))
+            by_class = np.empty((rows, self.parts[-1].stop), dtype)
+            for first in range(0, X.shape[0], rows):
+                block = X[first : first + rows]
+                if issparse(block) and not self.sparse:
+                    block = block.toarray()
+                left, shares = self.kernel.left(block, origin), by_class[: block.shape[0]]
+                shares[:] = 0.0
+                for right, coef, part in parts:
+                    shares[:, part] += self.kernel.product(left, right) @ coef
+                target = out[first : first + rows]
+                sum_shares(shares, self.start, self.places, self.intercept, target)
+            return out
+
+        return scores
+
+    def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+        """Return the margins (n, l) of every column; all entries are computed."""
+        return self.scorer()(X)
 
     def leave_one_out(
         self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
@@ -209,7 +213,7 @@ class KernelBank(Bank):
         # Single precision where its error stays below the solver's own tolerance.
         largest = np.abs(duals).sum(axis=0).max(initial=0.0)
         single = np.finfo(np.float32).eps * largest < SOLVER_TOLERANCE
-        scores = self.scores(X, dtype=np.float32 if single else np.float64)
+        scores = self.scorer(np.float32 if single else np.float64)(X)
         below = 0
         for column in range(code.shape[1]):
             entries = slice(duals.indptr[column], duals.indptr[column + 1])
@@ -236,19 +240,6 @@ def _free(dual, weights, bound: float | None) -> NDArray[np.bool_]:
         return size < AT_BOUND * bound
     largest = {sign: size[np.sign(dual) == sign].max(initial=0.0) for sign in (-1.0, 1.0)}
     return size < AT_BOUND * np.where(dual > 0, largest[1.0], largest[-1.0])
-
-
-def _layers(columns: NDArray[np.intp]) -> list[tuple[Any, NDArray[np.intp]]]:
-    """Split places into layers that hold each column at most once: (columns, places)."""
-    order = np.argsort(columns, kind="stable")
-    columns = columns[order]
-    rank = np.arange(len(columns)) - np.searchsorted(columns, columns)
-    layers = [(columns[rank == t], order[rank == t]) for t in range(rank.max(initial=-1) + 1)]
-    everything = np.arange(columns.max(initial=-1) + 1)
-    return [
-        (slice(None) if np.array_equal(into, everything) else into, places)
-        for into, places in layers
-    ]
 
 
 def _without_only_samples(scores, y, code, weights):
