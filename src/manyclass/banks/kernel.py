@@ -315,7 +315,10 @@ Column = tuple[NDArray[np.intp], NDArray[np.float64], float, int, bool]
 
 
 def _fit(machine, X, rows, target, sample_weight):
-    part = X[np.ix_(rows, rows)] if machine.kernel == "precomputed" else X[rows]
+    if np.array_equal(rows, np.arange(X.shape[0])):
+        part = X  # all of it: no copy
+    else:
+        part = X[np.ix_(rows, rows)] if machine.kernel == "precomputed" else X[rows]
     weight = None if sample_weight is None else sample_weight[rows]
     return clone(machine).fit(part, target, sample_weight=weight)
 
