@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from functools import cache
 from typing import NamedTuple
@@ -824,3 +825,20 @@ def test_slightly_uncomplementary_pairs_are_rounding():
     square = square_of(draw_r("random", 3, code, np.random.default_rng(0)), code)
     rounded = square.astype(np.float32)
     assert_allclose(couple(rounded), couple(square), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", ["pairs", "columns"])
+def test_the_workspace_does_not_grow_with_the_rows(shape):
+    def beyond_the_output(n):
+        r = np.full((n, 45), 0.5) if shape == "columns" else np.full((n, 10, 10), 0.5)
+        code = "one-vs-one" if shape == "columns" else None
+        couple(r[:10], code)
+        tracemalloc.start()
+        p = couple(r, code)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak - p.nbytes
+
+    few, many = beyond_the_output(10_000), beyond_the_output(40_000)
+    assert many < 3e6  # the larger input is 14 or 32 MB
+    assert many - few < 0.5e6
