@@ -21,6 +21,8 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledSVC, codes
 from manyclass.banks import KernelBank, fit_bank
+from manyclass.banks._block_kernels import exponentiate
+from manyclass.banks.kernel import _adder
 from manyclass.banks.kernels import Kernel, resolve_gamma
 
 X, y = make_blobs(80, n_features=3, centers=4, cluster_std=4.0, random_state=0)
@@ -120,6 +122,33 @@ def test_kernels_are_scikit_learns(name, gamma, degree, coef0):
     assert_allclose(kernel(a, b), expected, rtol=1e-9, atol=1e-12)
     thin = kernel(sparse.csr_array(a), sparse.csr_array(b))
     assert_allclose(thin, expected, rtol=1e-9, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.floats(-1e4, 50.0), min_size=1, max_size=40))
+def test_exponentials(values):
+    expected, answer = np.exp(np.maximum(values, -708.0)), np.array(values)
+    exponentiate(answer)
+    assert_allclose(answer, expected, rtol=2e-15)
+
+
+def test_exponentials_at_the_ends():
+    values = np.array([-np.inf, -708.5, -0.0, 5e-324, np.nan])
+    exponentiate(values)
+    assert_allclose(values, [0.0, 0.0, 1.0, 1.0, np.nan], atol=1e-300)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("density", [0.0, 0.1, 0.9])
+def test_sparse_and_dense_coefficients(dtype, density):
+    """Below and above the share of non-zeros where a matrix product takes over."""
+    rng = np.random.default_rng(0)
+    columns, K = np.array([0, 2, 5]), rng.random((30, 7)).astype(dtype)
+    coef = np.zeros((30, 6), dtype)
+    coef[:, columns] = rng.normal(size=(30, 3)) * (rng.random((30, 3)) < density)
+    sums = np.ones((6, 7), dtype)
+    _adder(sparse.csr_array(coef), columns)(K, sums)
+    assert_allclose(sums, 1.0 + coef.T @ K, rtol=0, atol=30 * np.finfo(dtype).eps)
 
 
 def test_far_from_the_origin():

@@ -1,9 +1,9 @@
 """Support vector machines of all columns as one: shared support vectors, one kernel block.
 
-The coefficients are arranged by class. A class takes no part in the columns
-where its code is zero, so its support vectors are multiplied with the
-coefficients of its own columns only: for one-vs-one that is k - 1 of the
-k (k - 1) / 2.
+The support vectors are arranged by class. A class takes no part in the columns
+where its code is zero: for one-vs-one it has k - 1 of the k (k - 1) / 2. Within
+those, a support vector of one pair is mostly none of the others, and zeros are
+not multiplied there either.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_array
 
 from manyclass import codes
-from manyclass.banks._shares_kernel import sum_shares
+from manyclass.banks._block_kernels import add_intercepts, spread
 from manyclass.banks.generic import Bank, Scorer, Untrusted
 from manyclass.banks.kernels import Kernel, resolve_gamma
 from manyclass.banks.spans import squared_spans
 
 CHUNK = 512  # support vectors at a time
-BLOCK_ENTRIES = 2**15  # of a kernel block: to stay in cache, and within BLAS's small products
+BLOCK_ENTRIES = 2**15  # of a kernel block, to stay in cache
+SUM_ENTRIES = 2**20  # of the sums of a block of rows: 8 MB
+DENSE = 0.3  # share of non-zero coefficients above which a matrix product is faster
 LEAST_ROWS, MOST_ROWS = 128, 2048
 AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
 SOLVER_TOLERANCE = 1e-3  # of LIBSVM on a margin, by default
@@ -49,16 +51,41 @@ class Group:
     """The support vectors; their rows again for a precomputed kernel."""
     columns: NDArray[np.intp]
     """Columns in which the class takes part."""
-    coef: NDArray[np.float64]
-    """Signed dual coefficients, shape (support vectors, columns)."""
+    duals: csr_array
+    """Signed dual coefficients, shape (support vectors, all columns)."""
 
-    def chunks(self, dtype: type[np.floating]) -> Iterator[tuple[Any, NDArray[np.floating]]]:
-        """Yield a few hundred support vectors at a time, with their coefficients."""
+    @property
+    def coef(self) -> NDArray[np.float64]:
+        """Signed dual coefficients in the columns of the class."""
+        return self.duals[:, self.columns].toarray()
+
+    def chunks(self, dtype: type[np.floating]) -> Iterator[tuple[Any, Any]]:
+        """Yield a few hundred support vectors at a time, and how to add them to the sums."""
         for first in range(0, len(self.support), CHUNK):
             part = slice(first, first + CHUNK)
             vectors = self.vectors[part]
             is_index = vectors.dtype.kind == "i"
-            yield vectors if is_index else vectors.astype(dtype), self.coef[part].astype(dtype)
+            duals = self.duals[part].astype(dtype)
+            yield vectors if is_index else vectors.astype(dtype), _adder(duals, self.columns)
+
+
+def _adder(duals: csr_array, columns: NDArray[np.intp]):
+    """Return what adds ``duals' K`` to an array of sums, one row per column.
+
+    A support vector has coefficients in few of its class's columns, as a rule.
+    """
+    if duals.nnz > DENSE * duals.shape[0] * len(columns):
+        coef = duals[:, columns].toarray().T
+
+        def add(K, sums):
+            sums[columns] += coef @ K
+
+    else:
+
+        def add(K, sums):
+            spread(K, duals.indptr, duals.indices, duals.data, sums)
+
+    return add
 
 
 class KernelMachine:
@@ -143,17 +170,7 @@ class KernelBank(Bank):
         for c in range(len(code)):
             support, columns = np.flatnonzero(is_support & (y == c)), np.flatnonzero(code[c])
             vectors = support if kernel.name == "precomputed" else X[support]
-            coef = duals[support][:, columns].toarray()
-            self.groups.append(Group(support, vectors, columns, coef))
-        # Each class's share of its columns lies side by side; ``places`` lists, column by
-        # column, where its shares are.
-        ends = np.cumsum([len(group.columns) for group in self.groups])
-        self.parts = [
-            slice(end - len(g.columns), end) for g, end in zip(self.groups, ends, strict=True)
-        ]
-        columns = np.concatenate([group.columns for group in self.groups])
-        self.places = np.argsort(columns, kind="stable")
-        self.start = np.searchsorted(columns[self.places], np.arange(code.shape[1] + 1))
+            self.groups.append(Group(support, vectors, columns, duals[support]))
         self.origin = kernel.origin(X[np.flatnonzero(is_support)]) if is_support.any() else None
 
     def scorer(self, dtype: type[np.floating] | None = None) -> Scorer:
@@ -161,27 +178,29 @@ class KernelBank(Bank):
         dtype = self.dtype if dtype is None else dtype
         origin = None if self.origin is None else self.origin.astype(dtype)
         parts = [
-            (self.kernel.right(vectors, origin), coef, part)
-            for group, part in zip(self.groups, self.parts, strict=True)
-            for vectors, coef in group.chunks(dtype)
+            (self.kernel.rows(vectors, origin), add)
+            for group in self.groups
+            for vectors, add in group.chunks(dtype)
         ]
-        widest = max((len(coef) for _, coef, _ in parts), default=1)
-        rows = int(np.clip(BLOCK_ENTRIES // widest, LEAST_ROWS, MOST_ROWS))
+        widest = max((rows.shape[0] for rows, _ in parts), default=1)
+        n_columns = len(self.intercept)
+        size = int(np.clip(BLOCK_ENTRIES // widest, LEAST_ROWS, MOST_ROWS))
+        size = max(1, min(size, SUM_ENTRIES // n_columns))
 
         def scores(X) -> NDArray[np.float64]:
             X = check_array(X, accept_sparse="csr", dtype=dtype)
-            out = np.empty((X.shape[0], len(self.intercept)))
-            by_class = np.empty((rows, self.parts[-1].stop), dtype)
-            for first in range(0, X.shape[0], rows):
-                block = X[first : first + rows]
+            out, buffer = np.empty((X.shape[0], n_columns)), np.empty(widest * size, dtype)
+            for first in range(0, X.shape[0], size):
+                block = X[first : first + size]
                 if issparse(block) and not self.sparse:
                     block = block.toarray()
-                left, shares = self.kernel.left(block, origin), by_class[: block.shape[0]]
-                shares[:] = 0.0
-                for right, coef, part in parts:
-                    shares[:, part] += self.kernel.product(left, right) @ coef
-                target = out[first : first + rows]
-                sum_shares(shares, self.start, self.places, self.intercept, target)
+                columns, sums = (
+                    self.kernel.columns(block, origin),
+                    np.zeros((n_columns, block.shape[0]), dtype),
+                )
+                for rows, add in parts:
+                    add(self.kernel.product(rows, columns, buffer), sums)
+                add_intercepts(sums, self.intercept, out[first : first + size])
             return out
 
         return scores
@@ -230,7 +249,7 @@ class KernelBank(Bank):
 
     def _gram(self, X, support: NDArray[np.intp]) -> NDArray:
         vectors = X[support]
-        return self.kernel(vectors, support if self.kernel.name == "precomputed" else vectors)
+        return self.kernel(support if self.kernel.name == "precomputed" else vectors, vectors)
 
 
 def _free(dual, weights, bound: float | None) -> NDArray[np.bool_]:

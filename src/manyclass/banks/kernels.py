@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse
 from sklearn.utils.extmath import row_norms
 
+from manyclass.banks._block_kernels import exponentiate
+
 
 def resolve_gamma(gamma: str | float, X) -> float:
     """Return the number that scikit-learn's "scale" and "auto" stand for."""
@@ -31,8 +33,8 @@ def resolve_gamma(gamma: str | float, X) -> float:
 class Kernel:
     """A kernel with its parameters, by scikit-learn's names.
 
-    K(X, S) is ``product(left(X), right(S))``: what depends on one side alone is
-    computed once. Of a precomputed kernel S are column numbers.
+    K(S, X) is ``product(rows(S), columns(X))``: what depends on one side alone is
+    computed once. Of a precomputed kernel S are the column numbers in X.
 
     Parameters
     ----------
@@ -45,56 +47,72 @@ class Kernel:
     degree: int = 3
     coef0: float = 0.0
 
-    def __call__(self, X, S) -> NDArray[np.floating]:
-        """Return the kernel matrix."""
+    def __call__(self, S, X) -> NDArray[np.floating]:
+        """Return the kernel matrix, S by rows."""
         origin = self.origin(S)
-        return self.product(self.left(X, origin), self.right(S, origin))
+        return self.product(self.rows(S, origin), self.columns(X, origin))
 
-    def product(self, left, right) -> NDArray[np.floating]:
-        """Return the kernel matrix from its prepared sides."""
+    def product(
+        self, rows, columns, out: NDArray[np.floating] | None = None
+    ) -> NDArray[np.floating]:
+        """Return the kernel matrix from its prepared sides, in C order.
+
+        ``out`` is a flat buffer that dense products are written into.
+        """
         if callable(self.name):
-            return np.asarray(self.name(left, right))
+            return np.ascontiguousarray(np.asarray(self.name(columns, rows)).T)
         if self.name == "precomputed":
-            return left[:, right]
-        G = left @ right
-        return self._finish(G.toarray() if issparse(G) else np.asarray(G))
+            return np.ascontiguousarray(columns[:, rows].T)
+        if issparse(rows) or issparse(columns):
+            G = rows @ columns
+            G = np.ascontiguousarray(G.toarray() if issparse(G) else G)
+        elif out is None:
+            G = np.dot(rows, columns)
+        else:
+            shape = rows.shape[0], columns.shape[1]
+            G = np.dot(rows, columns, out=out[: shape[0] * shape[1]].reshape(shape))
+        return self._finish(G)
 
     def origin(self, S):
         """Where to measure from: distances do not change with it, but their cancellation does."""
         return S.mean(axis=0) if self.name == "rbf" and not issparse(S) else None
 
-    def left(self, X, origin):
-        """Prepare a block of rows: for rbf (x, 1, |x|^2)."""
+    def rows(self, S, origin):
+        """Prepare support vectors: for rbf (2 gamma s, -gamma |s|^2, -gamma)."""
         if self.name != "rbf":
-            return X
-        if issparse(X):
-            squares = row_norms(X, squared=True)[:, None]
-            return hstack([X, csr_array(np.ones_like(squares)), csr_array(squares)], format="csr")
-        rows = np.empty((X.shape[0], X.shape[1] + 2), dtype=X.dtype)
-        np.subtract(X, 0.0 if origin is None else origin, out=rows[:, :-2])
-        rows[:, -2] = 1.0
-        np.einsum("ij,ij->i", rows[:, :-2], rows[:, :-2], out=rows[:, -1])
-        return rows
-
-    def right(self, S, origin):
-        """Prepare the other side: for rbf (2 gamma s, -gamma |s|^2, -gamma)'."""
-        if callable(self.name) or self.name == "precomputed":
             return S
-        if self.name != "rbf":
-            return S.T
         if issparse(S):
             squares = row_norms(S, squared=True)[:, None]
             parts = [2.0 * self.gamma * S, csr_array(-self.gamma * squares)]
-            return hstack([*parts, csr_array(np.full_like(squares, -self.gamma))], format="csr").T
-        columns = np.empty((S.shape[1] + 2, S.shape[0]), dtype=S.dtype)
+            return hstack([*parts, csr_array(np.full_like(squares, -self.gamma))], format="csr")
+        rows = np.empty((S.shape[0], S.shape[1] + 2), dtype=S.dtype)
         centred = S - (0.0 if origin is None else origin)
-        columns[:-2] = 2.0 * self.gamma * centred.T
-        columns[-2] = -self.gamma * row_norms(centred, squared=True)
-        columns[-1] = -self.gamma
+        np.multiply(centred, 2.0 * self.gamma, out=rows[:, :-2])
+        rows[:, -2] = -self.gamma * row_norms(centred, squared=True)
+        rows[:, -1] = -self.gamma
+        return rows
+
+    def columns(self, X, origin):
+        """Prepare a block of samples: for rbf (x, 1, |x|^2)'."""
+        if callable(self.name) or self.name == "precomputed":
+            return X
+        if self.name != "rbf":
+            return X.T
+        if issparse(X):
+            squares = row_norms(X, squared=True)[:, None]
+            parts = [X, csr_array(np.ones_like(squares)), csr_array(squares)]
+            return hstack(parts, format="csr").T
+        columns = np.empty((X.shape[1] + 2, X.shape[0]), dtype=X.dtype)
+        np.subtract(X.T, 0.0 if origin is None else origin[:, None], out=columns[:-2])
+        columns[-2] = 1.0
+        np.einsum("ij,ij->j", columns[:-2], columns[:-2], out=columns[-1])
         return columns
 
     def _finish(self, G: NDArray) -> NDArray:
         if self.name == "rbf":
+            if G.dtype == np.float64:
+                exponentiate(G.reshape(-1))
+                return G
             return np.exp(G, out=G)
         if self.name == "linear":
             return G

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
 from typing import NamedTuple
 
 import numpy as np
@@ -109,14 +109,31 @@ def couple_blocks(
 
 
 def _for_each(task: Callable[[int], None], starts: range, n_jobs: int | None) -> None:
+    """Run the task on every start, in this thread and as many others as asked for.
+
+    Kernels release the interpreter lock. The error of the first failing start is raised,
+    whatever the number of threads.
+    """
+    waiting, errors = iter(starts), {}
+
+    def work() -> None:
+        for first in waiting:
+            try:
+                task(first)
+            except BaseException as error:
+                errors[first] = error
+            if errors:
+                return
+
     n_threads = min(effective_n_jobs(n_jobs), len(starts))
-    if n_threads <= 1:
-        for first in starts:
-            task(first)
-        return
-    with ThreadPoolExecutor(n_threads) as pool:  # kernels release the interpreter lock
-        for _ in pool.map(task, starts):
-            pass
+    others = [Thread(target=work) for _ in range(n_threads - 1)]
+    for thread in others:
+        thread.start()
+    work()
+    for thread in others:
+        thread.join()
+    if errors:
+        raise errors[min(errors)]
 
 
 def _check_limits(rule: CouplingRule) -> None:
