@@ -13,3 +13,6 @@ kernel = _compile()
 
 fused_kernel = _compile(fastmath={"contract"})
 """The same, but a product and a sum may be rounded once."""
+
+summing_kernel = _compile(fastmath={"contract", "reassoc"})
+"""The same again, and sums over samples may be taken in any order: several at a time."""

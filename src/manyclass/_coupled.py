@@ -157,7 +157,7 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
                 rows = np.random.default_rng(0).choice(rows, ENOUGH_ROWS, replace=False)
             values = scores[rows]
             if self.calibration_ is not None:
-                values = self.calibration_.transform(values)
+                self.calibration_.transform(values, out=values)
             p, _, converged = self._combine(values)
             warn_unconverged(self.combiner_, converged, stacklevel=6)
             self.temperature_ = fit_temperature(p, y[rows], weights[rows])

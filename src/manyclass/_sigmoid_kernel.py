@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyclass._compiled import kernel
+from manyclass._compiled import kernel, summing_kernel
+from manyclass._exponential import exponential
 
 TOGETHER = 8  # columns gathered at a time: a cache line of scores
 
@@ -20,13 +21,13 @@ def _loss(f, target, weight, n, a, b):
     return loss
 
 
-@kernel
+@summing_kernel
 def _derivatives(f, target, weight, n, a, b):
     """Its gradient and Hessian."""
     g_a, g_b, h_aa, h_bb, h_ab = 0.0, 0.0, 0.0, 0.0, 0.0
     for s in range(n):
         z = a * f[s] + b
-        e = np.exp(-abs(z))
+        e = exponential(-abs(z))
         p = e / (1.0 + e) if z >= 0.0 else 1.0 / (1.0 + e)
         gradient = weight[s] * (target[s] - p)
         curvature = weight[s] * e / ((1.0 + e) * (1.0 + e))
