@@ -25,7 +25,7 @@ from sklearn.svm import LinearSVC
 
 from manyclass import CoupledClassifier, codes
 from manyclass.banks import fit_bank, response_kind
-from manyclass.crossfit import make_folds, out_of_sample_scores
+from manyclass.crossfit import enough_rows, make_folds, out_of_sample_scores
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 SPARSE = np.array([[1, 1, 0, -1], [-1, 0, 1, -1], [0, -1, 1, 1], [0, -1, -1, 1]], dtype=np.int8)
@@ -230,3 +230,27 @@ class TestRareClasses:
     def test_other_things_are_refused(self, cv):
         with pytest.raises(ValueError, match="cv"):
             make_folds(cv, X, y, classes)
+
+
+def test_enough_rows_are_all_rows_of_small_sets():
+    y, weights = np.repeat([0, 1], 50), np.ones(100)
+    rows, kept = enough_rows(y, weights)
+    assert_array_equal(rows, np.arange(100))
+    assert_array_equal(kept, weights)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5, 40])
+def test_enough_rows_stand_for_all(n_classes):
+    """Every class keeps its weight; rare classes keep all rows; rows of weight 0 are left out."""
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(np.full(n_classes, 0.5))
+    y = np.concatenate([np.arange(n_classes), rng.choice(n_classes, 50_000, p=shares)])
+    weights = rng.integers(0, 3, len(y)).astype(float)
+    weights[:n_classes] = 1.0
+    rows, kept = enough_rows(y, weights)
+    assert len(np.unique(rows)) == len(rows) and (np.diff(rows) > 0).all()
+    assert (weights[rows] > 0).all()
+    assert_allclose(np.bincount(y[rows], kept), np.bincount(y, weights))
+    usable = np.bincount(y[weights > 0])
+    quota = max(400, 10_000 // n_classes)
+    assert_array_equal(np.bincount(y[rows]), np.minimum(usable, quota))

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC, NuSVC
 from threadpoolctl import threadpool_limits
 
-from manyclass import codes
+from manyclass import CoupledSVC, codes, crossfit
 from manyclass.banks import Untrusted, fit_bank
 from manyclass.banks.kernel import _without_only_samples
 from manyclass.banks.spans import squared_spans
@@ -57,6 +58,28 @@ def left_out(machine, X, y, code, weights=None):
     bank = fit_bank(machine, X, y, code, "margin", fit_params={"sample_weight": weights})
     ones = np.ones(len(y)) if weights is None else weights
     return bank, bank.scores(X), bank.leave_one_out(X, y, code, ones)
+
+
+def test_some_rows_as_all_rows():
+    X, y = wine()
+    bank, _, scores = left_out(SVC(), X, y, codes.one_vs_one(3))
+    rows = np.arange(1, len(y), 3)
+    some = bank.leave_one_out(X, y, codes.one_vs_one(3), np.ones(len(y)), rows)
+    assert_allclose(some, scores[rows], atol=1e-5)
+
+
+def test_probabilities_from_some_rows(monkeypatch):
+    """Beyond enough rows, sigmoids and temperature hardly change."""
+    X, y = load_digits(return_X_y=True)
+    test = np.arange(len(y)) % 3 == 0
+    losses = []
+    for enough in (10_000, 400):
+        monkeypatch.setattr(crossfit, "ENOUGH_ROWS", enough)
+        monkeypatch.setattr(crossfit, "ENOUGH_OF_A_CLASS", 40)
+        p = CoupledSVC().fit(X[~test], y[~test]).predict_proba(X[test])
+        losses.append(log_loss(y[test], p))
+    assert losses[0] != losses[1]
+    assert_allclose(losses[0], losses[1], rtol=0.15)
 
 
 # -- spans -----------------------------------------------------------------------------
@@ -262,7 +285,7 @@ def test_only_samples_are_told_by_side_and_weight():
     y = np.array([0, 0, 1, 2, 3])
     code = np.array([[1, 1, 0], [-1, 1, 1], [-1, -1, -1], [0, -1, -1]], dtype=np.int8)
     weights = np.array([1.0, 0.0, 1.0, 1.0, 1.0])
-    missing = np.isnan(_without_only_samples(np.zeros((5, 3)), y, code, weights))
+    missing = np.isnan(_without_only_samples(np.zeros((5, 3)), y, code, weights, np.arange(5)))
     assert_array_equal(np.argwhere(missing), [[0, 0], [2, 2]])
 
 

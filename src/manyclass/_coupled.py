@@ -32,7 +32,13 @@ from manyclass.banks import Kind, Untrusted, fit_bank, is_kernel_machine, respon
 from manyclass.calibration import CALIBRATIONS, FLOOR, apply_temperature, fit_temperature
 from manyclass.combining import Combination, Combiner, resolve
 from manyclass.coupling.base import couple_blocks, read_columns, warn_unconverged
-from manyclass.crossfit import check_no_nan, make_folds, out_of_sample_scores, warn_single
+from manyclass.crossfit import (
+    check_no_nan,
+    enough_rows,
+    make_folds,
+    out_of_sample_scores,
+    warn_single,
+)
 from manyclass.ties import as_seed
 
 BLOCK_ENTRIES = 2**18  # scores held at a time when predicting: 2 MB
@@ -115,8 +121,11 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         self.bank_: Any = fit_rows()
         self.calibration_, self.temperature_ = None, 1.0
         if needs_scores:
-            scores = self._out_of_sample(fit_rows, X, y, folds, weights)
-            self._fit_on_scores(scores, y, weights, method, tempered)
+            rows, scored_weights = np.arange(len(y)), weights
+            if isinstance(self.cv, str):
+                rows, scored_weights = enough_rows(y, weights)
+            scores = self._out_of_sample(fit_rows, X, y, folds, weights, rows)
+            self._fit_on_scores(scores, y[rows], scored_weights, method, tempered)
         return self
 
     def _make_folds(self, X, y, classes, split_params):
@@ -130,11 +139,14 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         warn_single(y, classes, stacklevel=6)
         return None
 
-    def _out_of_sample(self, fit_rows, X, y, folds, weights) -> NDArray[np.float64]:
-        """Return out-of-sample scores: from a closed form if asked for, else from folds."""
+    def _out_of_sample(self, fit_rows, X, y, folds, weights, rows) -> NDArray[np.float64]:
+        """Return out-of-sample scores of the rows, from a closed form if asked for.
+
+        Otherwise, or where it is not to be trusted, from folds.
+        """
         if isinstance(self.cv, str):
             try:
-                return self.bank_.leave_one_out(X, y, self.code_, weights)
+                return self.bank_.leave_one_out(X, y, self.code_, weights, rows)
             except Untrusted as reason:
                 warnings.warn(
                     f"analytic leave-one-out is not used: {reason}. {FALLBACK} folds are fitted "
@@ -144,8 +156,8 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
                 )
                 folds = make_folds(FALLBACK, X, y, self.classes_, warn=False)
         return out_of_sample_scores(
-            self.bank_, lambda rows: fit_rows(rows=rows), X, y, self.code_, folds
-        )
+            self.bank_, lambda train: fit_rows(rows=train), X, y, self.code_, folds
+        )[rows]
 
     def _fit_on_scores(self, scores, y, weights, method: str | None, tempered: bool) -> None:
         """Fit calibration and temperature on out-of-sample scores."""

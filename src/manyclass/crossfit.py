@@ -18,6 +18,9 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from manyclass._sklearn import take_rows
 from manyclass.banks import Bank
 
+ENOUGH_ROWS = 10_000  # to calibrate on
+ENOUGH_OF_A_CLASS = 400  # however many classes there are
+
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
@@ -51,6 +54,32 @@ def make_folds(
         folds = list(StratifiedKFold(n_splits).split(np.zeros(len(y)), y))
     held_out = [test[~single[test]] for _, test in folds]
     return [(np.setdiff1d(np.arange(len(y)), test), test) for test in held_out]
+
+
+def enough_rows(
+    y: NDArray[np.intp], weights: NDArray[np.float64]
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Choose the rows that calibration is fitted on, and their weights.
+
+    All of them up to ``ENOUGH_ROWS``. Beyond, the two numbers of a sigmoid are known
+    well enough from some hundred samples of each class, spread evenly over the
+    class's rows; they stand for the others by their weight.
+    """
+    used = np.flatnonzero(weights > 0)
+    if len(used) <= ENOUGH_ROWS:
+        return np.arange(len(y)), weights
+    n_classes = y.max() + 1
+    counts = np.bincount(y[used], minlength=n_classes)
+    quota = np.minimum(counts, max(ENOUGH_OF_A_CLASS, ENOUGH_ROWS // n_classes))
+    by_class = np.split(used[np.argsort(y[used], kind="stable")], np.cumsum(counts)[:-1])
+    chosen = np.sort(
+        np.concatenate(
+            [rows[np.arange(m) * len(rows) // m] for rows, m in zip(by_class, quota, strict=True)]
+        )
+    )
+    kept = np.bincount(y[chosen], weights[chosen], minlength=n_classes)
+    total = np.bincount(y, weights, minlength=n_classes)
+    return chosen, weights[chosen] * total[y[chosen]] / kept[y[chosen]]
 
 
 def warn_single(y: NDArray[np.intp], classes: NDArray, stacklevel: int) -> None:

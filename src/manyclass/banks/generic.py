@@ -97,9 +97,14 @@ class Bank:
         return self.scores
 
     def leave_one_out(
-        self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
+        self,
+        X,
+        y: NDArray[np.intp],
+        code: NDArray[np.int8],
+        weights: NDArray[np.float64],
+        rows: NDArray[np.intp] | None = None,
     ) -> NDArray[np.float64]:
-        """Return scores (n, l) of the training set that no sample had a part in.
+        """Return scores (m, l) of the given training rows that no sample had a part in itself.
 
         Only for learners with a closed form: see :class:`~manyclass.banks.KernelBank`.
         """

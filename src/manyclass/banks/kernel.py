@@ -210,15 +210,22 @@ class KernelBank(Bank):
         return self.scorer()(X)
 
     def leave_one_out(
-        self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
+        self,
+        X,
+        y: NDArray[np.intp],
+        code: NDArray[np.int8],
+        weights: NDArray[np.float64],
+        rows: NDArray[np.intp] | None = None,
     ) -> NDArray[np.float64]:
-        """Return scores (n, l) of the training set as if each sample had been left out.
+        """Return scores (m, l) of training samples as if each had been left out.
 
         Parameters
         ----------
         X, y, code : as the bank was fitted on
         weights : array of shape (n,)
             What the coefficients' bound C was multiplied with.
+        rows : int array of shape (m,), optional
+            The samples to score; all of them when omitted.
 
         Raises
         ------
@@ -228,11 +235,14 @@ class KernelBank(Bank):
         if not self.converged:
             raise Untrusted("the solver stopped before it converged")
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        rows = np.arange(len(y)) if rows is None else rows
         duals = self.duals.tocsc()
         # Single precision where its error stays below the solver's own tolerance.
         largest = np.abs(duals).sum(axis=0).max(initial=0.0)
         single = np.finfo(np.float32).eps * largest < SOLVER_TOLERANCE
-        scores = self.scorer(np.float32 if single else np.float64)(X)
+        scores = self.scorer(np.float32 if single else np.float64)(_part(X, rows))
+        place = np.full(len(y), -1)
+        place[rows] = np.arange(len(rows))
         below = 0
         for column in range(code.shape[1]):
             entries = slice(duals.indptr[column], duals.indptr[column + 1])
@@ -241,11 +251,12 @@ class KernelBank(Bank):
                 continue
             free = _free(dual, weights[support], self.bound)
             spans, negative = squared_spans(self._gram(X, support), free)
-            scores[support, column] -= dual * spans
+            scored = place[support] >= 0
+            scores[place[support[scored]], column] -= (dual * spans)[scored]
             below += negative
         if below > EXCUSED * duals.nnz:
             raise Untrusted("the kernel is not positive definite")
-        return _without_only_samples(scores, y, code, weights)
+        return _without_only_samples(scores, y, code, weights, rows)
 
     def _gram(self, X, support: NDArray[np.intp]) -> NDArray:
         vectors = X[support]
@@ -261,12 +272,13 @@ def _free(dual, weights, bound: float | None) -> NDArray[np.bool_]:
     return size < AT_BOUND * np.where(dual > 0, largest[1.0], largest[-1.0])
 
 
-def _without_only_samples(scores, y, code, weights):
+def _without_only_samples(scores, y, code, weights, rows):
     """Put NaN where a sample is the only one of its side: without it there is no machine."""
     counts = np.bincount(y[weights > 0], minlength=len(code))
     for side in (1, -1):
         for column in np.flatnonzero(counts @ (code == side) == 1):
-            scores[(code[y, column] == side) & (weights > 0), column] = np.nan
+            only = (code[y[rows], column] == side) & (weights[rows] > 0)
+            scores[only, column] = np.nan
     return scores
 
 
@@ -333,11 +345,15 @@ Column = tuple[NDArray[np.intp], NDArray[np.float64], float, int, bool]
 """Support rows, signed dual coefficients, intercept, iterations, converged."""
 
 
+def _part(X, rows: NDArray[np.intp], square: bool = False):
+    """Rows of X, of a square kernel matrix also its columns; X itself if that is all of it."""
+    if len(rows) == X.shape[0] and (rows == np.arange(len(rows))).all():
+        return X
+    return X[np.ix_(rows, rows)] if square else X[rows]
+
+
 def _fit(machine, X, rows, target, sample_weight):
-    if np.array_equal(rows, np.arange(X.shape[0])):
-        part = X  # all of it: no copy
-    else:
-        part = X[np.ix_(rows, rows)] if machine.kernel == "precomputed" else X[rows]
+    part = _part(X, rows, machine.kernel == "precomputed")
     weight = None if sample_weight is None else sample_weight[rows]
     return clone(machine).fit(part, target, sample_weight=weight)
 
