@@ -1,6 +1,6 @@
 """Calibrated class probabilities for many classes from any binary classifier."""
 
-from manyclass import codes, coupling, decoding
+from manyclass import codes, coupling, decoding, reliability_decoding, softmax
 from manyclass.classifier import CoupledClassifier
 from manyclass.coupling import couple
 from manyclass.svm import CoupledSVC
@@ -13,6 +13,8 @@ __all__ = [
     "couple",
     "coupling",
     "decoding",
+    "reliability_decoding",
+    "softmax",
 ]
 
 __version__ = "0.1.0.dev0"

@@ -18,17 +18,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Bunch, check_random_state, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from manyclass import codes
 from manyclass._sklearn import (
-    as_indexable,
+    check_any_rows,
     check_sample_weight,
-    is_plain_numeric,
     n_samples,
     take_rows,
 )
 from manyclass.banks import Kind, Untrusted, fit_bank, is_kernel_machine, response_kind
+from manyclass.banks.generic import column_sizes
 from manyclass.calibration import CALIBRATIONS, FLOOR, apply_temperature, fit_temperature
 from manyclass.combining import Combination, Combiner, resolve
 from manyclass.coupling.base import couple_blocks, read_columns, warn_unconverged
@@ -50,6 +50,11 @@ FALLBACK = 5  # folds in place of a leave-one-out that cannot be trusted
 def _gives_probabilities(self) -> bool:
     combiner = self.combiner_ if hasattr(self, "combiner_") else resolve(self.combiner)
     return combiner.gives_probabilities
+
+
+def _couples(self) -> bool:
+    combiner = self.combiner_ if hasattr(self, "combiner_") else resolve(self.combiner)
+    return combiner.gives_probabilities and combiner.takes == "probabilities"
 
 
 class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
@@ -99,8 +104,14 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         fit_params = routed.estimator.fit
         # Where the machines weigh the classes, so do the probabilities.
         weights = fit_params.get("sample_weight", weights)
-        tempered = self.temperature and combiner.gives_probabilities and len(classes) > 2
-        needs_scores = self.cv is not None and (method is not None or tempered)
+        # A combiner that learns from the same scores has its temperature in its weights.
+        tempered = (
+            self.temperature
+            and combiner.gives_probabilities
+            and not combiner.learns
+            and len(classes) > 2
+        )
+        needs_scores = self.cv is not None and (method is not None or tempered or combiner.learns)
         folds = self._make_folds(X, y, classes, routed.splitter.split) if needs_scores else None
         seeds = rng.randint(2**31 - 1, size=code.shape[1])
         fit_rows = partial(
@@ -116,17 +127,28 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
             **self._bank_options(),
         )
         self.classes_, self.code_, self.combiner_ = classes, code, combiner
-        class_weights = np.bincount(y, weights, minlength=len(classes))
-        self.weights_ = np.maximum(class_weights @ (code != 0), FLOOR)
+        self.weights_ = np.maximum(column_sizes(y, code, weights), FLOOR)
         self.bank_: Any = fit_rows()
-        self.calibration_, self.temperature_ = None, 1.0
-        if needs_scores:
-            rows, scored_weights = np.arange(len(y)), weights
-            if isinstance(self.cv, str):
-                rows, scored_weights = enough_rows(y, weights)
-            scores = self._out_of_sample(fit_rows, X, y, folds, weights, rows)
-            self._fit_on_scores(scores, y[rows], scored_weights, method, tempered)
+        self.calibration_, self.temperature_, self.reliability_ = None, 1.0, None
+        measure = combiner.measure()
+        # Before folds are fitted: not all machines have it.
+        evidence = None if measure is None else self.bank_.evidence(X, y, code, weights)
+        rows, rows_weights = self._rows_to_score(y, weights)
+        scores = self._out_of_sample(fit_rows, X, y, folds, weights, rows) if needs_scores else None
+        if measure is not None:
+            self.reliability_ = measure.fit(X, y, code, evidence, scores)
+        if scores is not None:
+            self._fit_on_scores(scores, y[rows], rows_weights, method, tempered)
         return self
+
+    def _rows_to_score(self, y, weights):
+        """Return the rows to learn from out of sample, and their weights.
+
+        All of them where folds are fitted anyway, or where reliabilities are to be known.
+        """
+        if isinstance(self.cv, str) and self.combiner_.measure() is None:
+            return enough_rows(y, weights)
+        return np.arange(len(y)), weights
 
     def _make_folds(self, X, y, classes, split_params):
         """Return the folds; none yet for leave-one-out."""
@@ -160,11 +182,13 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         )[rows]
 
     def _fit_on_scores(self, scores, y, weights, method: str | None, tempered: bool) -> None:
-        """Fit calibration and temperature on out-of-sample scores."""
+        """Fit calibration, combiner and temperature on out-of-sample scores."""
         if method is not None:
             self.calibration_ = CALIBRATIONS[method]().fit(scores, self.code_[y], weights)
+        rows = np.flatnonzero(~np.isnan(scores).any(axis=1))
+        if self.combiner_.learns and self.reliability_ is None:
+            self.combiner_.fit(scores[rows], y[rows], self.code_, weights[rows])
         if tempered:
-            rows = np.flatnonzero(~np.isnan(scores).any(axis=1))
             if len(rows) > ENOUGH_ROWS:
                 rows = np.random.default_rng(0).choice(rows, ENOUGH_ROWS, replace=False)
             values = scores[rows]
@@ -174,8 +198,12 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
             warn_unconverged(self.combiner_, converged, stacklevel=6)
             self.temperature_ = fit_temperature(p, y[rows], weights[rows])
 
-    def _combine(self, values: NDArray[np.float64]) -> Combination:
-        return self.combiner_.combine(values, self.code_, self.weights_, n_jobs=self.n_jobs)
+    def _combine(self, values: NDArray[np.float64], rows=None) -> Combination:
+        """Combine values; ``rows`` are those of X that they belong to."""
+        weights = self.weights_
+        if self.reliability_ is not None:
+            weights = self.reliability_.of(rows, values)
+        return self.combiner_.combine(values, self.code_, weights, n_jobs=self.n_jobs)
 
     @property
     def estimators_(self) -> list[Any]:
@@ -186,7 +214,7 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
     def _check_input(self, X, y):
         """Return X, the class indices and the classes."""
         check_classification_targets(y)
-        X, y = indexable(self._check_rows(X, reset=True), column_or_1d(y, warn=True))
+        X, y = indexable(check_any_rows(self, X, reset=True), column_or_1d(y, warn=True))
         classes, indices = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
@@ -194,16 +222,6 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
                 "of at least two classes."
             )
         return X, indices, classes
-
-    def _check_rows(self, X, reset: bool):
-        """Check shape and names; values, and whatever is not a plain array, are the estimator's."""
-        X = as_indexable(X)
-        if not is_plain_numeric(X):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return X
-        return validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
-        )
 
     def _make_code(self, k: int, combiner: Combiner, rng) -> NDArray[np.int8]:
         if isinstance(self.code, str):
@@ -224,6 +242,11 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(
                 f"calibration must be 'auto', None or one of {sorted(CALIBRATIONS)}, got "
                 f"{self.calibration!r}."
+            )
+        if combiner.learns and self.cv is None:
+            raise ValueError(
+                f"combiner {combiner.key!r} learns from out-of-sample scores, but cv=None. "
+                "Use cv=5."
             )
         if combiner.takes == "scores":
             return response_kind(estimator, ("margin", "centred")), None
@@ -313,7 +336,7 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
             values = np.log(np.maximum(values, TINY))
         return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
 
-    @available_if(_gives_probabilities)
+    @available_if(_couples)
     def incoherence(self, X):
         """Return how far the binary models contradict each other on each row.
 
@@ -328,7 +351,7 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
             probabilities and those that the coupled ones imply; 0 where they agree.
         """
 
-        def of_block(values):
+        def of_block(values, rows):
             return couple_blocks(
                 self.combiner_,
                 read_columns(values),
@@ -345,8 +368,8 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         converged = []
 
-        def of_block(values):
-            combined = self._combine(values)
+        def of_block(values, rows):
+            combined = self._combine(values, rows)
             converged.append(combined.converged)
             return apply_temperature(combined.values, self.temperature_)
 
@@ -355,11 +378,11 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         return answer
 
     def _by_blocks(
-        self, X, of_block: Callable[[NDArray], NDArray], width: int
+        self, X, of_block: Callable[[NDArray, Any], NDArray], width: int
     ) -> NDArray[np.float64]:
         """Score, calibrate and combine a block of rows at a time."""
         check_is_fitted(self)
-        X = self._check_rows(X, reset=False)
+        X = check_any_rows(self, X, reset=False)
         n, rows = n_samples(X), max(1, BLOCK_ENTRIES // self.code_.shape[1])
         if n == 0:
             raise ValueError("X has 0 sample(s): at least one row is needed.")
@@ -367,11 +390,12 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         scores_of = self.bank_.scorer()
         for first in range(0, n, rows):
             last = min(first + rows, n)
-            values = scores_of(X if n <= rows else take_rows(X, slice(first, last)))
+            block = X if n <= rows else take_rows(X, slice(first, last))
+            values = scores_of(block)
             check_no_nan(values, np.arange(first, last))
             if self.calibration_ is not None:
                 self.calibration_.transform(values, out=values)
-            out[first:last] = of_block(values)
+            out[first:last] = of_block(values, block)
         return out
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -382,5 +406,6 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         base = get_tags(self._base_estimator())
         tags.input_tags.sparse = base.input_tags.sparse
         tags.input_tags.allow_nan = base.input_tags.allow_nan
+        tags.input_tags.categorical = base.input_tags.categorical
         tags.input_tags.pairwise = base.input_tags.pairwise
         return tags

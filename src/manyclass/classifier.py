@@ -32,17 +32,19 @@ class CoupledClassifier(MetaEstimatorMixin, CoupledBase):
         "ordinal"; a matrix of -1, 0 and +1 with rows in the order of ``classes_``; or a
         function of the number of classes that returns one.
     combiner : str or Combiner, default="wlw2"
-        A coupling rule (see :func:`couple`), which gives ``predict_proba``; or a
-        label decoder (see :mod:`manyclass.decoding`), which does not.
+        A coupling rule (see :func:`couple`) or a trained soft-max function (see
+        :mod:`manyclass.softmax`), which give ``predict_proba``; or a label decoder (see
+        :mod:`manyclass.decoding`, :mod:`manyclass.reliability_decoding`), which does not.
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
         How scores become probabilities. "auto" takes the estimator's own
         ``predict_proba`` where it has one and a sigmoid otherwise; ``None`` takes
         ``predict_proba`` as it is. Label decoders take scores as they are.
     cv : int, splitter, iterable of splits, "loo" or None, default=5
-        Folds for the out-of-sample scores that calibration and temperature are
-        fitted on. "loo" is analytic leave-one-out, for
-        :class:`~sklearn.svm.SVC` and :class:`~sklearn.svm.NuSVC`: nothing is fitted
-        twice. ``None`` means neither calibration nor temperature.
+        Folds for the out-of-sample scores that calibration, temperature and combiners
+        that learn are fitted on. "loo" is analytic leave-one-out, for
+        :class:`~sklearn.svm.SVC`, :class:`~sklearn.svm.NuSVC` and
+        :class:`~manyclass.learners.KernelLogisticRegression`: nothing is fitted
+        twice. ``None`` means none of these.
     temperature : bool, default=True
         Raise the coupled probabilities to the power that fits the out-of-sample
         ones best. Coupling leaves them under-confident; labels do not change.
@@ -68,6 +70,8 @@ class CoupledClassifier(MetaEstimatorMixin, CoupledBase):
         Training weight of each column.
     temperature_ : float
         The power applied to coupled probabilities; 1 where none was fitted.
+    reliability_ : Reliability or None
+        What the decoders "srm" and "drm" weigh the machines by.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of str

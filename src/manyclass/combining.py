@@ -9,13 +9,16 @@ that nobody has to ask for its name.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from manyclass import codes
+
+if TYPE_CHECKING:
+    from manyclass.reliability import Reliability
 
 _REGISTRY: dict[str, type[Combiner]] = {}
 
@@ -47,6 +50,35 @@ class Combiner(BaseEstimator, ABC):
     """The codes it is defined for."""
     gives_probabilities: ClassVar[bool]
     """Whether the answer is a distribution over the classes."""
+
+    def measure(self) -> Reliability | None:
+        """Return the unfitted measure of reliability that this combiner is weighted by."""
+        return None
+
+    @property
+    def learns(self) -> bool:
+        """Whether out-of-sample scores are to be given to :meth:`fit` first."""
+        return False
+
+    def fit(
+        self,
+        values: NDArray[np.float64],
+        y: NDArray[np.intp],
+        code: NDArray[np.int8],
+        sample_weight: NDArray[np.float64],
+    ) -> Combiner:
+        """Learn how to combine, where there is something to learn.
+
+        Parameters
+        ----------
+        values : array of shape (n, l)
+            Out-of-sample values of the training set, none of them NaN.
+        y : int array of shape (n,)
+            Class indices.
+        code : int8 array of shape (k, l)
+        sample_weight : array of shape (n,)
+        """
+        return self
 
     def check_code(self, code: NDArray[np.int8]) -> None:
         """Raise a ``ValueError`` that names both parties if they do not fit."""
@@ -82,7 +114,8 @@ class Combiner(BaseEstimator, ABC):
             A code matrix that has passed :func:`manyclass.codes.check_code`.
         weights : array of shape (l,), optional
             Weight of each column; equal when omitted. Rules without weights
-            ignore it.
+            ignore it. Combiners with a :meth:`measure` get the reliabilities,
+            shape (l,) or (n, l).
         n_jobs : int, optional
             Threads to use. The answer does not depend on it.
 

@@ -91,8 +91,8 @@ def warn_single(y: NDArray[np.intp], classes: NDArray, stacklevel: int) -> None:
     more = f" and {len(single) - 5} more" if len(single) > 5 else ""
     warnings.warn(
         f"the following classes have a single sample each: {shown}{more}. It cannot be left "
-        "out, so calibration and temperature are fitted without it; collect more samples or merge "
-        "the class with another.",
+        "out, so calibration, temperature and combiners that learn do without it; collect more "
+        "samples or merge the class with another.",
         UserWarning,
         stacklevel=stacklevel,
     )

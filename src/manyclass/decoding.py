@@ -56,14 +56,14 @@ class LabelDecoder(Combiner):
         """Score the classes; see :meth:`manyclass.combining.Combiner.combine`."""
         code = np.asarray(code)
         self.check_code(code)
-        values = _check_margins(values, code)
+        values = check_margins(values, code)
         n, (k, n_columns) = len(values), code.shape
         scorer = self._scorer(code)
         scores = np.empty((n, k))
         step = max(1, _BLOCK // (k + 2 * n_columns))
         for start in range(0, n, step):
             rows = slice(start, start + step)
-            scores[rows] = scorer(_as_block(values[rows], start)).T
+            scores[rows] = scorer(as_block(values[rows], start)).T
         break_ties(scores, values, code, as_seed(self.random_state))
         return Combination(scores, np.ones(n, dtype=np.int32), np.ones(n, dtype=np.bool_))
 
@@ -263,7 +263,8 @@ class LossWeighted(LossBased):
         return np.zeros(len(code)), np.count_nonzero(code, axis=1) * 1.0
 
 
-def _check_margins(values: Array, code: Code) -> Array:
+def check_margins(values: Array, code: Code) -> Array:
+    """Return margins as floats, one column per column of the code."""
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] != code.shape[1]:
         raise ValueError(
@@ -273,7 +274,7 @@ def _check_margins(values: Array, code: Code) -> Array:
     return values
 
 
-def _as_block(values: Array, start: int) -> Array:
+def as_block(values: Array, start: int) -> Array:
     """Return rows as finite margins, transposed so that samples lie side by side."""
     rows, columns = np.nonzero(np.isnan(values))
     if len(rows):

@@ -14,6 +14,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._coupled import CoupledBase
+from manyclass._sklearn import check_any_rows
 from manyclass.banks import KernelBank
 from manyclass.codes import pair_columns
 from manyclass.combining import Combiner
@@ -180,7 +181,7 @@ class CoupledSVC(CoupledBase):
         if self.decision_function_shape == "ovr":
             return super().decision_function(X)
         bank = self._bank()
-        margins = bank.scores(self._check_rows(X, reset=False))
+        margins = bank.scores(check_any_rows(self, X, reset=False))
         return -margins[:, 0] if len(self.classes_) == 2 else margins
 
     # ------------------------------------------------------------------ what SVC tells

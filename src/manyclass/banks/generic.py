@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -23,6 +23,19 @@ SMALL = 10_000_000  # entries of X
 
 Scorer = Callable[[Any], NDArray[np.float64]]
 """Gives the scores (n, l) of a block of rows."""
+
+
+class Evidence(NamedTuple):
+    """What a support vector machine's objective says about it (Liu & Zheng 2005, eq. 6)."""
+
+    penalty: NDArray[np.float64]
+    """|w|^2 / (2 C N) of every machine, shape (l,)."""
+    margins: NDArray[np.float64]
+    """Margins f of the training samples, shape (n, l)."""
+    weights: NDArray[np.float64] | None = None
+    """How often each training sample counts, shape (n,); once when omitted."""
+    pairwise: bool = False
+    """Whether X is a precomputed kernel, and not samples in an input space."""
 
 
 class Untrusted(Exception):
@@ -109,6 +122,27 @@ class Bank:
         Only for learners with a closed form: see :class:`~manyclass.banks.KernelBank`.
         """
         raise Untrusted(f"{type(self.models[0]).__name__} has no closed form for it")
+
+    def evidence(
+        self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
+    ) -> Evidence:
+        """Return what the training set tells about the reliability of every machine.
+
+        Only for support vector machines: see :class:`~manyclass.reliability.Reliability`.
+        """
+        if self.constant.all():  # one side only: whatever the estimator, nothing was fitted
+            return Evidence(np.zeros(len(self.models)), self.scores(X), weights)
+        raise ValueError(
+            f"the reliability of {type(self.models[0]).__name__} is not defined: use SVC or "
+            "LinearSVC as the estimator, or another combiner."
+        )
+
+
+def column_sizes(
+    y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the total weight of the samples that take part in each column, shape (l,)."""
+    return np.bincount(y, weights, minlength=len(code)) @ (code != 0)
 
 
 def fit_models(

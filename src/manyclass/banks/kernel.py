@@ -22,7 +22,7 @@ from sklearn.utils import check_array
 
 from manyclass import codes
 from manyclass.banks._block_kernels import add_intercepts, spread
-from manyclass.banks.generic import Bank, Scorer, Untrusted
+from manyclass.banks.generic import Bank, Evidence, Scorer, Untrusted, column_sizes
 from manyclass.banks.kernels import Kernel, resolve_gamma
 from manyclass.banks.spans import squared_spans
 
@@ -257,6 +257,23 @@ class KernelBank(Bank):
         if below > EXCUSED * duals.nnz:
             raise Untrusted("the kernel is not positive definite")
         return _without_only_samples(scores, y, code, weights, rows)
+
+    def evidence(
+        self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
+    ) -> Evidence:
+        """Return |w|^2 / (2 C N) of every machine and the margins of the training set."""
+        if self.bound is None:
+            raise ValueError(
+                "the reliability of a machine needs its C: use SVC without class_weight, or "
+                "CoupledSVC, whose class_weight are weights of samples."
+            )
+        margins = self.scorer()(X)
+        # |w|^2 = sum_i a_i y_i (f(x_i) - b), over the support vectors.
+        finite = np.where(self.constant, 0.0, self.intercept)
+        inner = np.where(self.constant, 0.0, margins) - finite
+        squares = np.asarray(self.duals.multiply(inner).sum(axis=0)).ravel()
+        penalty = squares / (2.0 * self.bound * column_sizes(y, code, weights))
+        return Evidence(penalty, margins, weights, pairwise=self.kernel.name == "precomputed")
 
     def _gram(self, X, support: NDArray[np.intp]) -> NDArray:
         vectors = X[support]

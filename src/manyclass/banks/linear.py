@@ -20,7 +20,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
-from manyclass.banks.generic import Bank, ConstantModel, Kind
+from manyclass.banks.generic import Bank, ConstantModel, Evidence, Kind, column_sizes
 
 
 class LinearBank(Bank):
@@ -57,6 +57,23 @@ class LinearBank(Bank):
         return any(type(model) in cls.TYPES for model in models) and all(
             type(model) in (*cls.TYPES, ConstantModel) for model in models
         )
+
+    def evidence(
+        self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
+    ) -> Evidence:
+        """Return |w|^2 / (2 C N) of every machine and the margins; for LinearSVC only."""
+        machines = [model for model in self.models if type(model) is LinearSVC]
+        if len(machines) + self.constant.sum() < len(self.models) or self.kind != "margin":
+            return super().evidence(X, y, code, weights)
+        if any(machine.class_weight is not None for machine in machines):
+            raise ValueError(
+                "the reliability of a machine needs its C: use LinearSVC without class_weight, and "
+                "sample_weight in its place."
+            )
+        squares = np.einsum("ij,ij->j", self.coef, self.coef)
+        bound = machines[0].C if machines else 1.0
+        penalty = squares / (2.0 * bound * column_sizes(y, code, weights))
+        return Evidence(penalty, self.scores(X), weights)
 
     def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """Return the scores of every column; all entries are computed."""
