@@ -12,12 +12,19 @@ import argparse
 import re
 from pathlib import Path
 
-from benchmarks import coupling, leave_one_out, probabilities, svm
+from benchmarks import coupling, kernel_logistic, leave_one_out, probabilities, softmax, svm
 from manyclass.report import markdown_table, text_table
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "docs" / "migration.md")
-TABLES = coupling.TABLES | probabilities.TABLES | svm.TABLES | leave_one_out.TABLES
+TABLES = (
+    coupling.TABLES
+    | probabilities.TABLES
+    | svm.TABLES
+    | leave_one_out.TABLES
+    | kernel_logistic.TABLES
+    | softmax.TABLES
+)
 
 
 def main() -> None:

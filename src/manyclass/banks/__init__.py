@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.banks.generic import Bank, ConstantModel, Kind, Untrusted, fit_models
+from manyclass.banks.generic import Bank, ConstantModel, Evidence, Kind, Untrusted, fit_models
 from manyclass.banks.kernel import KernelBank, fit_kernel_bank, is_kernel_machine
+from manyclass.banks.kernel_logistic import KernelLogisticBank, fit_kernel_logistic_bank
 from manyclass.banks.linear import LinearBank
 
 __all__ = [
     "Bank",
     "ConstantModel",
+    "Evidence",
     "KernelBank",
+    "KernelLogisticBank",
     "Kind",
     "LinearBank",
     "Untrusted",
@@ -79,6 +82,26 @@ def fit_bank(
             verbose=verbose,
             dtype=dtype,
         )
+    if _is_kernel_logistic(estimator) and set(params) <= {"sample_weight"}:
+        return fit_kernel_logistic_bank(
+            estimator,
+            X,
+            y,
+            code,
+            kind,
+            rows=rows,
+            sample_weight=params.get("sample_weight"),
+            n_jobs=n_jobs,
+            verbose=verbose,
+            dtype=dtype,
+        )
     models = fit_models(estimator, X, y, code, rows, params, seeds, n_jobs, verbose)
     bank = LinearBank if LinearBank.holds(models) else Bank
     return bank(models, kind)
+
+
+def _is_kernel_logistic(estimator) -> bool:
+    # Not at the top: learners are built upon banks.
+    from manyclass.learners.kernel_logistic import KernelLogisticRegression
+
+    return type(estimator) is KernelLogisticRegression

@@ -1,0 +1,17 @@
+"""Binary learners of the papers that scikit-learn does not have."""
+
+from manyclass.learners.kernel_logistic import KernelLogisticRegression, kernel_logistic_path
+from manyclass.learners.naive_bayes import BinnedNaiveBayes, BoostedNaiveBayes
+from manyclass.learners.neighbors import PairwiseNeighbors
+from manyclass.learners.threshold_search import best_threshold
+from manyclass.learners.thresholds import ThresholdOptimized
+
+__all__ = [
+    "BinnedNaiveBayes",
+    "BoostedNaiveBayes",
+    "KernelLogisticRegression",
+    "PairwiseNeighbors",
+    "ThresholdOptimized",
+    "best_threshold",
+    "kernel_logistic_path",
+]

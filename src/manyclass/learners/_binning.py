@@ -1,0 +1,282 @@
+"""Tables of numbers and categories as cells: one for each bin of each attribute.
+
+A number belongs to one of several bins of equal width, a category to a bin of its
+own. Missing values and categories that were not seen belong to none.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.utils import gen_batches
+
+BLOCK_ENTRIES = 2**20  # of the table, held as cells at a time
+NUMBERS, OBJECTS = "biuf", "OUST"  # kinds of numpy's types
+
+Array = NDArray[np.float64]
+Cells = NDArray[np.int32]
+
+
+# -- tables ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The columns of X, each with its own type."""
+
+    columns: list[NDArray[Any]]
+    names: list[Any]
+    declared: list[bool]
+    """Whether a column's type says that it holds categories."""
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def take(self, rows) -> Table:
+        """Return some of the rows."""
+        return replace(self, columns=[column[rows] for column in self.columns])
+
+
+def is_frame(X) -> bool:
+    """Whether the columns of X have names and types of their own."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+def read_table(X) -> Table:
+    """Take an array or a frame apart."""
+    if not is_frame(X):
+        columns, names = list(np.asarray(X).T), list(range(X.shape[1]))
+        declared = [False] * len(columns)
+    else:
+        series = [X.iloc[:, j] if hasattr(X, "iloc") else X[:, j] for j in range(X.shape[1])]
+        columns, names = [np.asarray(one) for one in series], list(X.columns)
+        declared = [getattr(one.dtype, "name", None) == "category" for one in series]
+    for column, name in zip(columns, names, strict=True):
+        if column.dtype.kind not in NUMBERS + OBJECTS:
+            raise ValueError(
+                f"column {name!r} of X has dtype {column.dtype}: turn it into numbers or strings."
+            )
+    return Table(columns, names, declared)
+
+
+def mark_missing(values: Iterable[Any]) -> list[bool]:
+    """Tell which values are None, NaN or pandas' NA."""
+    na = getattr(sys.modules.get("pandas"), "NA", None)
+    return [value is None or value is na or value != value for value in values]
+
+
+def known_values(column: NDArray[Any]) -> list[Any]:
+    """Return the values of a column of objects that are not missing."""
+    values = column.tolist()
+    return [value for value, m in zip(values, mark_missing(values), strict=True) if not m]
+
+
+def as_numbers(column: NDArray[Any], name) -> Array:
+    """Return a column as floats, NaN where missing."""
+    values: Any = column
+    if column.dtype.kind in OBJECTS:
+        values = column.tolist()
+        missing = mark_missing(values)
+        values = [np.nan if m else value for value, m in zip(values, missing, strict=True)]
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
+            f"column {name!r} of X is taken as numeric, but: {error}. Turn it into numbers, or "
+            "name it in categorical_features."
+        ) from error
+    if np.isinf(numbers).any():
+        raise ValueError(
+            f"column {name!r} of X contains infinity: replace it by NaN, which is ignored, or by "
+            "a number."
+        )
+    return numbers
+
+
+# -- which attributes are categorical --------------------------------------------------
+
+
+def categorical_mask(categorical_features, table: Table) -> NDArray[np.bool_]:
+    """Return which columns hold categories; see :class:`BoostedNaiveBayes`."""
+    d = len(table.columns)
+    if categorical_features is None:
+        return np.zeros(d, dtype=np.bool_)
+    if isinstance(categorical_features, str) and categorical_features == "from_dtype":
+        found = zip(table.declared, table.columns, strict=True)
+        return np.array([declared or _holds_categories(column) for declared, column in found])
+    chosen = np.asarray(categorical_features)
+    if chosen.ndim == 1 and chosen.size == 0:
+        return np.zeros(d, dtype=np.bool_)
+    if chosen.ndim == 1 and chosen.dtype.kind == "b" and len(chosen) == d:
+        return chosen.copy()
+    known = table.names if chosen.dtype.kind in OBJECTS else range(d)
+    if chosen.ndim != 1 or chosen.dtype.kind in "bf" or not all(one in known for one in chosen):
+        raise ValueError(
+            "categorical_features must be None, 'from_dtype', a mask of one bool per column of X, "
+            "or the indices or names of columns; X has the columns "
+            f"{_shown(table.names)}, but got {categorical_features!r}."
+        )
+    return np.isin(np.arange(d), [known.index(one) for one in chosen])
+
+
+def _holds_categories(column: NDArray[Any]) -> bool:
+    if column.dtype.kind in NUMBERS:
+        return column.dtype.kind == "b"
+    types = set(map(type, known_values(column)))
+    numeric = all(issubclass(one, Real) and not issubclass(one, bool) for one in types)
+    return not numeric or not types  # categories if all are missing: no text is then an error
+
+
+def _shown(names: list[Any]) -> str:
+    return ", ".join(map(repr, names[:5])) + (" ..." if len(names) > 5 else "")
+
+
+# -- the cells of one attribute --------------------------------------------------------
+
+
+class EqualWidth(NamedTuple):
+    """Bins of equal width between the least and the greatest number."""
+
+    edges: Array
+    """One more than there are bins; none if all numbers are missing."""
+
+    @classmethod
+    def fit(cls, column: NDArray[Any], name, n_bins: int) -> EqualWidth:
+        """Find the edges; a constant has a single bin."""
+        numbers = as_numbers(column, name)
+        numbers = numbers[~np.isnan(numbers)]
+        if len(numbers) == 0:
+            return cls(numbers)
+        low, high = numbers.min(), numbers.max()
+        return cls(_edges(low, high, n_bins if low < high else 1))
+
+    @property
+    def n_cells(self) -> int:
+        """The number of bins."""
+        return max(len(self.edges) - 1, 0)
+
+    def cells(self, column: NDArray[Any], name) -> Cells:
+        """Return the bin of each number, the first or the last for one outside; -1 if missing."""
+        numbers = as_numbers(column, name)
+        if self.n_cells == 0:
+            return np.full(len(numbers), -1, dtype=np.int32)
+        bins = np.searchsorted(self.edges[1:-1], numbers, side="right")
+        return np.where(np.isnan(numbers), -1, bins).astype(np.int32)
+
+
+def _edges(low: float, high: float, n_bins: int) -> Array:
+    i = np.arange(n_bins + 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        edges = (low * (n_bins - i) + high * i) / n_bins  # exact where they are whole numbers
+    if not np.isfinite(edges).all():
+        edges = low / n_bins * (n_bins - i) + high / n_bins * i
+    return np.maximum.accumulate(np.clip(edges, low, high))
+
+
+class Categories(NamedTuple):
+    """One cell for each category."""
+
+    values: NDArray[Any]
+    """In order where they have one, else as they were met."""
+
+    @classmethod
+    def fit(cls, column: NDArray[Any], name) -> Categories:
+        """Find the categories."""
+        if column.dtype.kind in NUMBERS:
+            return cls(np.unique(column[~np.isnan(column)]))
+        with _naming_unhashable(name):
+            found = list(dict.fromkeys(known_values(column)))
+        return cls(np.fromiter(_sorted_if_possible(found), dtype=object))
+
+    @property
+    def n_cells(self) -> int:
+        """The number of categories."""
+        return len(self.values)
+
+    def cells(self, column: NDArray[Any], name) -> Cells:
+        """Return the index of each category; -1 if it is missing or was not seen."""
+        if column.dtype.kind in NUMBERS and self.values.dtype.kind in NUMBERS and self.n_cells:
+            nearest = np.minimum(np.searchsorted(self.values, column), self.n_cells - 1)
+            return np.where(self.values[nearest] == column, nearest, -1).astype(np.int32)
+        index = {value: cell for cell, value in enumerate(self.values.tolist())}
+        values = column.tolist()
+        pairs = zip(values, mark_missing(values), strict=True)
+        with _naming_unhashable(name):
+            return np.array([-1 if m else index.get(v, -1) for v, m in pairs], dtype=np.int32)
+
+
+@contextmanager
+def _naming_unhashable(name) -> Iterator[None]:
+    try:
+        yield
+    except TypeError as error:
+        raise TypeError(
+            f"column {name!r} of X cannot hold categories: {error}. Each argument must be "
+            "hashable, such as a string or a number."
+        ) from error
+
+
+def _sorted_if_possible(values: list[Any]) -> list[Any]:
+    try:
+        return sorted(values)
+    except TypeError:
+        return values
+
+
+# -- the cells of a table --------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """The cells of all attributes, side by side."""
+
+    attributes: tuple[EqualWidth | Categories, ...]
+
+    @classmethod
+    def fit(cls, table: Table, categorical: NDArray[np.bool_], n_bins: int) -> Bins:
+        """Find the cells of each column."""
+        columns = zip(table.columns, table.names, categorical, strict=True)
+        return cls(
+            tuple(
+                Categories.fit(column, name) if c else EqualWidth.fit(column, name, n_bins)
+                for column, name, c in columns
+            )
+        )
+
+    @cached_property
+    def sizes(self) -> NDArray[np.intp]:
+        """Number of cells of each attribute, shape (d,)."""
+        return np.array([one.n_cells for one in self.attributes], dtype=np.intp)
+
+    @cached_property
+    def offsets(self) -> NDArray[np.intp]:
+        """First cell of each attribute, and the number of all cells, shape (d + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.sizes)])
+
+    def one_hot(self, table: Table) -> csr_array:
+        """Return 1 for the cells that each row belongs to, shape (n, cells)."""
+        columns = zip(self.attributes, table.columns, table.names, strict=True)
+        cells = np.array([one.cells(column, name) for one, column, name in columns])
+        present = cells.T >= 0
+        indices = (cells + self.offsets[:-1, None].astype(np.int32)).T[present]
+        indptr = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
+        return csr_array(
+            (np.ones(len(indices)), indices, indptr), shape=(len(table), self.offsets[-1])
+        )
+
+    def dot(self, table: Table, values: Array) -> Array:
+        """Return the sum of ``values`` (cells, m) over the cells of each row, shape (n, m)."""
+        out = np.empty((len(table), values.shape[1]))
+        for rows in gen_batches(len(table), max(1, BLOCK_ENTRIES // len(self.attributes))):
+            out[rows] = self.one_hot(table.take(rows)) @ values
+        return out

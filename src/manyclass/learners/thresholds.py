@@ -1,0 +1,357 @@
+"""Binary classifiers whose threshold is moved to where it serves best.
+
+Hastie & Tibshirani (1998), section 3: with logit d(x), classify by d(x) > t, and let
+the probability follow, so that what is coupled afterwards knows about it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.utils import Bunch, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+)
+
+from manyclass._sklearn import (
+    check_any_rows,
+    check_fit_params,
+    check_sample_weight,
+    routing_enabled,
+    take_rows,
+)
+from manyclass.learners.threshold_search import (
+    FARTHEST,
+    LEAST,
+    Criterion,
+    best_threshold,
+    search_for,
+)
+
+LOGISTIC = 1e-6  # by which predict_proba may differ from the decision function's logistic
+EVEN = np.nextafter(0.5, 1.0)  # the least probability that wins
+
+
+# -- the logit -------------------------------------------------------------------------
+
+
+def _decides_by_logit(estimator, X) -> bool:
+    """Whether to take the fitted estimator's decision function for its logit."""
+    probable, decides = (hasattr(estimator, f) for f in ("predict_proba", "decision_function"))
+    if not probable and not decides:
+        raise ValueError(
+            f"{type(estimator).__name__} has neither predict_proba nor decision_function: its "
+            "labels alone have no threshold. Wrap it in CalibratedClassifierCV, or choose another "
+            "estimator."
+        )
+    if not probable or not decides:
+        return decides
+    r = np.asarray(estimator.predict_proba(X), dtype=np.float64)[:, 1]
+    d = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(-1)
+    return d.shape == r.shape and np.allclose(expit(d), r, rtol=0, atol=LOGISTIC)
+
+
+def _logit(estimator, X, is_logit: bool) -> NDArray[np.float64]:
+    """Return finite logits of the second class."""
+    if is_logit:
+        d = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(-1)
+    else:
+        r = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+        negative, positive = np.log(np.maximum(r, LEAST)).T
+        d = positive - negative
+    if np.isnan(d).any():
+        raise ValueError(
+            f"{type(estimator).__name__} gives NaN for row {np.isnan(d).argmax()}: impute or drop "
+            "the row, or find out why the model fails there."
+        )
+    return np.clip(d, -FARTHEST, FARTHEST)
+
+
+# -- the data --------------------------------------------------------------------------
+
+
+def encode_binary(y, name: str) -> tuple[NDArray, NDArray[np.intp]]:
+    """Return the two classes, and y as 0 and 1; ``name`` is of the estimator that asks."""
+    check_classification_targets(y)
+    classes, sides = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+    if len(classes) > 2:
+        raise ValueError(
+            f"Only binary classification is supported. y has {len(classes)} classes: use "
+            f"CoupledClassifier({name}(...)), which fits one {name} for every pair of them."
+        )
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has only one class, {classes[0]}: there is nothing to tell apart. Pass samples "
+            "of two classes."
+        )
+    return classes, sides
+
+
+def _check_both_sides(classes, sides, weight) -> None:
+    """Raise a ``ValueError`` that names a class without any weight."""
+    total = np.bincount(sides, weight)
+    if (total == 0).any():
+        raise ValueError(
+            f"sample_weight is 0 for all samples of class {classes[total.argmin()]}: with one "
+            "class left there is nothing to tell apart. Pass positive weights for both classes."
+        )
+
+
+def _folds(cv, X, sides, split_params) -> Iterable[tuple[Any, Any]]:
+    """Return pairs of training and test rows; none where one class cannot be split."""
+    if not isinstance(cv, (int, np.integer)):
+        return check_cv(cv, sides, classifier=True).split(X, sides, **split_params)
+    smaller = int(np.bincount(sides).min())
+    if smaller < 2 <= cv:
+        return []
+    return StratifiedKFold(min(int(cv), smaller)).split(np.zeros(len(sides)), sides)
+
+
+def _take(X, rows, columns):
+    """Return these rows of X; and of its columns those of the rows fitted on, if pairwise."""
+    X = take_rows(X, rows)
+    return X if columns is None else take_rows(X, columns, axis=1)
+
+
+# -- the estimator ---------------------------------------------------------------------
+
+
+class ThresholdOptimized(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Binary classifier with its logit shifted to the best threshold.
+
+    With d(x) the logit of ``estimator``, d(x) - t takes its place: labels and
+    probabilities move together, and pairwise coupling sees the shift
+    (Hastie & Tibshirani 1998, section 3).
+
+    Parameters
+    ----------
+    estimator : binary classifier, default=None
+        ``None`` means :class:`~sklearn.linear_model.LogisticRegression`, which unlike
+        the paper's linear discriminants takes sample weights.
+    criterion : {"error", "balanced-error", "log-loss"} or callable, default="error"
+        What t minimises: the weight of the samples on the wrong side; the mean of the
+        two classes' error rates; the log-loss of the shifted probabilities; or
+        ``criterion(y, d, sample_weight)``, a number for labels y of 0 and 1, shifted
+        logits d and weights. Such a function is evaluated between all neighbouring
+        logits, or between 256 pairs of them spaced evenly by rank.
+    cv : int, splitter, iterable of splits or None, default=None
+        ``None`` finds t on the logits of the training set; the paper does not say which
+        it used. A learner that fits its training set closely needs out-of-sample
+        logits: an int is a number of stratified folds, at most as many as the smaller
+        class has samples. Folds whose training part has one class only are passed
+        over. The final estimator is fitted on all data.
+
+    Attributes
+    ----------
+    estimator_ : fitted binary classifier
+        Its own predictions are those without the threshold.
+    threshold_ : float
+        The threshold t.
+    classes_ : ndarray of shape (2,)
+        The class labels; d(x) > t stands for the second.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X has them.
+
+    See Also
+    --------
+    best_threshold : The search by itself.
+    sklearn.model_selection.TunedThresholdClassifierCV : Moves labels, not probabilities.
+
+    Notes
+    -----
+    The logit is ``decision_function`` where the estimator has no ``predict_proba``,
+    or where that is the logistic function of it on all training samples (linear
+    discriminants, logistic regression, boosting by log-loss); otherwise it is the
+    log-odds of ``predict_proba``, of which none is taken for less than 1e-12. A
+    decision function without probabilities (:class:`~sklearn.svm.LinearSVC`) is taken
+    for a logit as it is. Its labels are those of the best threshold; its
+    probabilities are uncalibrated, and a sigmoid fitted to it afterwards has an
+    intercept of its own, which undoes the shift.
+
+    References
+    ----------
+    T. Hastie and R. Tibshirani (1998), Classification by pairwise coupling, Annals of
+    Statistics 26, 451-471, section 3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    >>> from manyclass import CoupledClassifier
+    >>> from manyclass.learners.thresholds import ThresholdOptimized
+    >>> X, y = load_iris(return_X_y=True)
+    >>> binary = ThresholdOptimized(LinearDiscriminantAnalysis())
+    >>> binary.fit(X[50:], y[50:]).threshold_
+    0.648
+    >>> CoupledClassifier(binary, combiner="ht").fit(X, y).score(X, y)
+    0.987
+    """
+
+    def __init__(self, estimator=None, criterion: Criterion = "error", cv=None):
+        self.estimator = estimator
+        self.criterion = criterion
+        self.cv = cv
+
+    def fit(self, X, y, sample_weight=None, **fit_params):
+        """Fit the estimator, then find the threshold.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
+            Training data, as the estimator takes it.
+        y : array-like of shape (n,)
+            Labels of two classes.
+        sample_weight : array-like of shape (n,), optional
+            Weights, used by the estimator and by the criterion.
+        **fit_params : dict
+            Further arguments for the estimator's ``fit`` and the splitter, by
+            metadata routing where that is enabled.
+
+        Returns
+        -------
+        self
+        """
+        search_for(self.criterion)  # what is wrong with it is said before anything is fitted
+        X = check_any_rows(self, X, reset=True)
+        classes, sides = encode_binary(y, type(self).__name__)
+        X, sides = indexable(X, sides)
+        weight = check_sample_weight(sample_weight, X)
+        _check_both_sides(classes, sides, weight)
+        routed = self._route(None if sample_weight is None else weight, fit_params)
+        base = self._base_estimator()
+        fitted = clone(base).fit(X, classes[sides], **routed.estimator.fit)
+        is_logit = _decides_by_logit(fitted, X)
+        if self.cv is None:
+            threshold = best_threshold(sides, _logit(fitted, X, is_logit), weight, self.criterion)
+        else:
+            left_out = self._out_of_sample(base, X, classes, sides, weight, is_logit, routed)
+            threshold = self._threshold_of(left_out, classes, sides, weight)
+        self.estimator_, self._is_logit = fitted, is_logit
+        self.classes_, self.threshold_ = classes, threshold
+        return self
+
+    def _out_of_sample(
+        self, base, X, classes, sides, weight, is_logit, routed
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Return rows and the logits of models that were fitted without them."""
+        rows, logits = [np.empty(0, dtype=np.intp)], [np.empty(0)]
+        for train, test in _folds(self.cv, X, sides, routed.splitter.split):
+            if len(np.unique(sides[train][weight[train] > 0])) < 2:
+                continue
+            columns = train if get_tags(base).input_tags.pairwise else None
+            params = check_fit_params(X, routed.estimator.fit, train)
+            model = clone(base).fit(_take(X, train, columns), classes[sides[train]], **params)
+            rows.append(np.arange(len(sides))[test])
+            logits.append(_logit(model, _take(X, test, columns), is_logit))
+        return np.concatenate(rows), np.concatenate(logits)
+
+    def _threshold_of(self, left_out, classes, sides, weight) -> float:
+        rows, logits = left_out
+        found = np.unique(sides[rows][weight[rows] > 0])
+        if len(found) < 2:
+            missing = ", ".join(repr(label) for label in np.delete(classes, found).tolist())
+            warnings.warn(
+                f"no sample of {missing} was left out by a fold that has both classes to fit on: "
+                "the threshold stays at 0. Collect more samples, or use cv=None.",
+                UserWarning,
+                stacklevel=3,
+            )
+            return 0.0
+        return best_threshold(sides[rows], logits, weight[rows], self.criterion)
+
+    def decision_function(self, X):
+        """Return the shifted logit d(x) - t of the second class.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self, "threshold_")
+        X = check_any_rows(self, X, reset=False)
+        return _logit(self.estimator_, X, self._is_logit) - self.threshold_
+
+    def predict_proba(self, X):
+        """Return the class probabilities that belong to the shifted logit.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+        """
+        shifted = self.decision_function(X)
+        p = expit(np.column_stack([-shifted, shifted]))
+        # However near the threshold, the more probable class is the one predicted.
+        level = (shifted > 0) & (p[:, 1] <= p[:, 0])
+        p[level] = 1.0 - EVEN, EVEN
+        return p
+
+    def predict(self, X):
+        """Return the second class where the shifted logit is positive, else the first.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        second = self.decision_function(X) > 0
+        return self.classes_[second.astype(np.intp)]
+
+    def _base_estimator(self):
+        return LogisticRegression() if self.estimator is None else self.estimator
+
+    def _route(self, sample_weight, fit_params) -> Bunch:
+        if routing_enabled():
+            return process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
+        passed = dict(fit_params)
+        if sample_weight is not None:
+            base = self._base_estimator()
+            if not has_fit_parameter(base, "sample_weight"):
+                raise ValueError(
+                    f"sample_weight was given, but {type(base).__name__}.fit does not take it. "
+                    "Choose an estimator that does, or resample the data."
+                )
+            passed["sample_weight"] = sample_weight
+        return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}))
+
+    def get_metadata_routing(self):
+        """Return the routing of ``fit``'s metadata to the estimator and the splitter."""
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        router.add(
+            estimator=self._base_estimator(),
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
+        return router.add(
+            splitter=self.cv if hasattr(self.cv, "split") else None,
+            method_mapping=MethodMapping().add(caller="fit", callee="split"),
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        base = get_tags(self._base_estimator())
+        tags.classifier_tags.multi_class = False
+        tags.input_tags = base.input_tags
+        return tags

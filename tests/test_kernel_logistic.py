@@ -1,0 +1,818 @@
+"""Kernel logistic regression: its minimum, its path, its bank, and leaving out one sample."""
+
+from __future__ import annotations
+
+import pickle
+import tracemalloc
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import naive_logistic
+import naive_svm
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import scale
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
+
+from manyclass import CoupledClassifier, codes
+from manyclass.banks import Bank, KernelLogisticBank, Untrusted, fit_bank, kernel_logistic
+from manyclass.banks.kernel_logistic import left_out_changes, scale_gamma, solve
+from manyclass.learners.kernel_logistic import KernelLogisticRegression, kernel_logistic_path
+
+X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
+X_new = make_blobs(40, n_features=3, centers=4, cluster_std=6.0, random_state=1)[0]
+TWO = y % 2
+PAIR = np.array([[-1], [1]], dtype=np.int8)
+PAIRS = codes.one_vs_one(4)
+SPARSE = np.array(
+    [[1, 1, 0, -1, 1], [-1, 0, 1, -1, 0], [0, -1, 1, 1, 0], [0, -1, -1, 1, -1]], dtype=np.int8
+)
+CODES = {"one-vs-one": PAIRS, "one-vs-rest": codes.one_vs_rest(4), "sparse": SPARSE}
+KERNELS = {
+    "rbf": {"gamma": 0.05},
+    "linear": {"kernel": "linear"},
+    "poly": {"kernel": "poly", "gamma": 0.05, "degree": 2, "coef0": 1.0},
+    "cubic": {"kernel": "poly", "gamma": 0.05},
+}
+KINDS = ("margin", "probability", "log-odds", "centred")
+each_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+each_code = pytest.mark.parametrize("code", CODES.values(), ids=CODES)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Small problems: threads of BLAS would only wait for each other."""
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture
+def by_landmarks(monkeypatch):
+    """As if 60 samples were many."""
+    monkeypatch.setattr(kernel_logistic, "EXACT", 0)
+    monkeypatch.setattr(kernel_logistic, "LANDMARKS", 1.5)
+
+
+def laplacian(a, b):
+    return np.exp(-0.2 * np.abs(a[:, None] - b).sum(axis=2))
+
+
+def iris_pair(first: int = 1):
+    data, labels = load_iris(return_X_y=True)
+    rows = np.flatnonzero((labels == first) | (labels == first + 1))
+    return scale(data[rows]), labels[rows] - first
+
+
+def digits_pair(n: int = 120):
+    data, labels = load_digits(return_X_y=True)
+    rows = np.flatnonzero((labels == 3) | (labels == 8))[:n]
+    return data[rows] / 16, (labels[rows] == 8).astype(int)
+
+
+def cancer(n: int = 120):
+    data, labels = load_breast_cancer(return_X_y=True)
+    return scale(data[:n]), labels[:n]
+
+
+def gram_of(params, X, Z=None):
+    """scikit-learn's kernel matrix, whose gamma is a number."""
+    params = {"kernel": "rbf", "gamma": 1.0, "degree": 3, "coef0": 0.0} | params
+    name = params.pop("kernel")
+    return pairwise_kernels(X, Z, metric=name, filter_params=True, **params)
+
+
+def gradient_of(model, K, target, weights=None):
+    weights = np.ones(len(target)) if weights is None else weights
+    a, b = model.dual_coef_[0], model.intercept_[0]
+    return naive_logistic.gradient(K, 2.0 * target - 1.0, model.C * weights, a, b)
+
+
+# -- against scipy ---------------------------------------------------------------------
+
+
+class TestScipy:
+    @each_kernel
+    @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_minimum(self, weighted, C, kernel):
+        weights = np.random.default_rng(0).uniform(0.1, 3.0, len(y)) if weighted else np.ones(60)
+        K = gram_of(kernel, X)
+        a, b = naive_logistic.minimum(K, 2.0 * TWO - 1.0, C * weights)
+        model = KernelLogisticRegression(C=C, **kernel).fit(X, TWO, weights)
+        assert_allclose(model.dual_coef_[0] / C, a / C, atol=1e-7)
+        assert_allclose(model.intercept_, b, rtol=1e-5, atol=1e-5)
+        expected = gram_of(kernel, X_new, X) @ a + b
+        assert_allclose(model.decision_function(X_new), expected, rtol=1e-5, atol=1e-5)
+
+    @pytest.mark.parametrize("C", [1e-2, 1.0, 1e2])
+    def test_landmarks(self, C, by_landmarks):
+        K = gram_of(KERNELS["rbf"], X)
+        a, b = naive_logistic.minimum(K, 2.0 * TWO - 1.0, np.full(60, C))
+        model = KernelLogisticRegression(C=C, gamma=0.05).fit(X, TWO)
+        assert_allclose(model.dual_coef_[0] / C, a / C, atol=1e-7)
+        assert_allclose(model.intercept_, b, atol=1e-6)
+
+    @pytest.mark.parametrize("C", [1e-2, 1.0, 1e2])
+    def test_linear_kernel_is_logistic_regression(self, C):
+        model = KernelLogisticRegression(C=C, kernel="linear").fit(X, TWO)
+        peer = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit(X, TWO)
+        assert_allclose(model.predict_proba(X_new), peer.predict_proba(X_new), atol=1e-5)
+
+    def test_callable_and_precomputed(self):
+        K, K_new = laplacian(X, X), laplacian(X_new, X)
+        by_hand = KernelLogisticRegression(kernel="precomputed").fit(K, TWO)
+        model = KernelLogisticRegression(kernel=laplacian).fit(X, TWO)
+        assert gradient_of(model, K, TWO) < 1e-8
+        assert_allclose(by_hand.dual_coef_, model.dual_coef_, atol=1e-12)
+        f = model.decision_function(X_new)
+        assert_allclose(by_hand.decision_function(K_new), f, atol=1e-12)
+        assert by_hand.support_vectors_.size == 0
+
+
+# -- the stationary point --------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 10_000),
+    st.integers(2, 30),
+    st.floats(-4.0, 6.0),
+    st.sampled_from(["rbf", "linear", "poly"]),
+    st.sampled_from(["overlapping", "separable", "copies", "constant"]),
+)
+def test_gradient_vanishes(seed, n, power, kernel, how):
+    """To 1e-8 of C, from 1e-4 to 1e6, with or without separating classes."""
+    rng = np.random.default_rng(seed)
+    target = np.arange(n) % 2
+    data = rng.normal(size=(n, 3))
+    if how == "separable":
+        data[:, 0] += 8.0 * target
+    elif how == "copies":
+        data = data[rng.integers(0, max(1, n // 3), n)]
+    elif how == "constant":
+        data[:, 1:] = 1.0
+    model = KernelLogisticRegression(C=10.0**power, kernel=kernel, gamma=0.3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(data, target)
+    K = gram_of({"kernel": kernel, "gamma": 0.3}, data)
+    assert gradient_of(model, K, target) < 1e-8
+    assert abs(model.dual_coef_.sum()) < 1e-8 * model.C
+    assert model.n_iter_ < 60
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10_000), st.floats(-3.0, 4.0), st.sampled_from(["rbf", "linear", "poly"]))
+def test_landmarks_change_the_way_only(seed, power, kernel):
+    rng = np.random.default_rng(seed)
+    target = rng.integers(0, 2, 80)
+    K = gram_of({"kernel": kernel, "gamma": 0.3}, rng.normal(size=(80, 3)) + target[:, None])
+    bound = 10.0**power * rng.uniform(0.5, 2.0, 80)
+    expected = solve(K, target > 0, bound)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel_logistic, "EXACT", 0)
+        patch.setattr(kernel_logistic, "PRODUCTS", 1.0)
+        answer = solve(K, target > 0, bound)
+        patch.setattr(kernel_logistic, "PRODUCTS", 0.0)  # at once too many: B is factored
+        patch.setattr(kernel_logistic, "LANDMARKS", 0.3)
+        fallen_back = solve(K, target > 0, bound)
+    for other in (answer, fallen_back):
+        assert other.gradient < 1e-8
+        assert_allclose(K @ other.dual, K @ expected.dual, atol=1e-5 * (1 + 10**power / 1e2))
+
+
+def test_two_samples_by_hand():
+    """f = +-a / 2 (K_11 - 2 K_12 + K_22) + b by symmetry, and a = C / (1 + exp(f))."""
+    K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    a, b, n_iter, gradient = solve(K, np.array([True, False]), np.full(2, 3.0))
+    assert_allclose(a[0], 3.0 * expit(-0.5 * a[0]), rtol=1e-12)
+    assert_allclose([a[1], b], [-a[0], 0.0], atol=1e-12)
+    assert gradient < 1e-12 and n_iter < 10
+
+
+@pytest.mark.parametrize("C", [1e-4, 1.0, 1e6])
+def test_nothing_to_learn_from(C):
+    """Constant features: the bias is the log-odds of the classes, and a is not zero."""
+    model = KernelLogisticRegression(C=C, kernel="linear").fit(np.ones((30, 2)), np.arange(30) < 10)
+    assert_allclose(model.predict_proba(np.ones((1, 2))), [[2 / 3, 1 / 3]], atol=1e-8)
+    assert_allclose(model.dual_coef_[0, [0, -1]] / C, [2 / 3, -1 / 3], atol=1e-8)
+
+
+def test_separable_classes_stay_finite():
+    data, labels = iris_pair(0)
+    norms = []
+    for C in (1.0, 1e2, 1e4, 1e6):
+        model = KernelLogisticRegression(C=C, kernel="linear").fit(data, labels)
+        assert model.score(data, labels) == 1.0
+        norms.append(np.linalg.norm(model.dual_coef_[0] @ model.support_vectors_))
+    assert np.isfinite(norms).all() and (np.diff(norms) > 0).all() and norms[-1] < 100
+
+
+def test_more_samples_than_are_factored():
+    data, labels = load_breast_cancer(return_X_y=True)
+    data = scale(data)
+    for C in (1e-2, 1.0, 1e2, 1e4):
+        model = KernelLogisticRegression(C=C, gamma=0.03).fit(data, labels)
+        assert gradient_of(model, rbf_kernel(data, gamma=0.03), labels) < 1e-8
+
+
+# -- sample weights --------------------------------------------------------------------
+
+
+@each_kernel
+def test_weight_zero_is_no_sample(kernel):
+    weights = np.where(np.arange(60) % 3 == 0, 0.0, 1.0)
+    model = KernelLogisticRegression(**kernel).fit(X, TWO, weights)
+    expected = KernelLogisticRegression(**kernel).fit(X[weights > 0], TWO[weights > 0])
+    assert_array_equal(model.support_, np.flatnonzero(weights))
+    assert_allclose(model.decision_function(X_new), expected.decision_function(X_new), atol=1e-9)
+
+
+def test_weight_zero_of_a_precomputed_kernel():
+    weights = np.where(np.arange(60) % 3 == 0, 0.0, 1.0)
+    K, K_new = rbf_kernel(X, gamma=0.05), rbf_kernel(X_new, X, gamma=0.05)
+    model = KernelLogisticRegression(kernel="precomputed").fit(K, TWO, weights)
+    expected = KernelLogisticRegression(gamma=0.05).fit(X, TWO, weights)
+    assert_allclose(model.decision_function(K_new), expected.decision_function(X_new), atol=1e-9)
+
+
+@pytest.mark.parametrize("gamma", ["scale", 0.05])
+@pytest.mark.parametrize("as_type", [np.asarray, sparse.csr_array])
+def test_weights_are_copies(as_type, gamma):
+    weights = np.random.default_rng(0).integers(0, 4, 60)
+    rows = np.repeat(np.arange(60), weights)
+    model = KernelLogisticRegression(gamma=gamma).fit(as_type(X), TWO, weights)
+    expected = KernelLogisticRegression(gamma=gamma).fit(as_type(X[rows]), TWO[rows])
+    assert_allclose(model.decision_function(X_new), expected.decision_function(X_new), atol=1e-8)
+
+
+def test_weights_multiply_C():
+    model = KernelLogisticRegression(C=2.0, gamma=0.05).fit(X, TWO, np.full(60, 1e-3))
+    expected = KernelLogisticRegression(C=2e-3, gamma=0.05).fit(X, TWO)
+    assert_allclose(model.dual_coef_, expected.dual_coef_, rtol=1e-8)
+
+
+def test_scale_of_far_and_constant_rows():
+    weights = np.array([1.0, 2.0, 0.0])
+    rows = np.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]) + 1e6
+    expected = scale_gamma("scale", rows[[0, 1, 1]], np.ones(3))
+    assert scale_gamma("scale", rows, weights) == pytest.approx(expected)
+    assert scale_gamma("scale", np.ones((3, 2)), weights) == 1.0
+    assert scale_gamma("auto", rows, weights) == 0.5
+
+
+# -- warm starts and the path ----------------------------------------------------------
+
+
+def test_warm_start():
+    model = KernelLogisticRegression(C=100.0, gamma=0.05, warm_start=True).fit(X, TWO)
+    steps, f = model.n_iter_, model.decision_function(X_new)
+    assert model.fit(X, TWO).n_iter_ == 1 < steps
+    assert_allclose(model.decision_function(X_new), f, atol=1e-9)
+    model.set_params(C=120.0).fit(X, TWO)
+    cold = clone(model).fit(X, TWO)
+    assert model.n_iter_ < cold.n_iter_
+    assert_allclose(model.decision_function(X_new), cold.decision_function(X_new), atol=1e-8)
+
+
+def test_warm_start_from_elsewhere():
+    """Other labels, another number of samples, another C: the same as from nothing."""
+    model = KernelLogisticRegression(C=1e6, gamma=0.05, warm_start=True).fit(X, TWO)
+    for data, target, C in ((X, 1 - TWO, 1e-4), (X[:40], TWO[:40], 1.0), (X, y > 1, 1e4)):
+        model.set_params(C=C).fit(data, target)
+        cold = clone(model).fit(data, target)
+        assert_allclose(model.decision_function(X), cold.decision_function(X), atol=1e-7)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_path(weighted):
+    weights = np.arange(60) % 3 * 1.0 if weighted else None
+    Cs = [10.0, 0.01, 1000.0, 1.0]
+    names = np.array(["no", "yes"])[TWO]
+    path = kernel_logistic_path(X, names, Cs, gamma="scale", sample_weight=weights)
+    assert_array_equal(path.Cs, Cs)
+    for m, C in enumerate(Cs):
+        model = KernelLogisticRegression(C=C).fit(X, names, weights)
+        expected = np.zeros(60)
+        expected[model.support_] = model.dual_coef_[0]
+        assert_allclose(path.dual_coef[m] / C, expected / C, atol=1e-9)
+        assert_allclose(path.intercept[m], model.intercept_[0], atol=1e-7)
+    assert path.n_iter.min() >= 1
+
+
+def test_path_saves_steps():
+    Cs = np.logspace(-1, 5, 25)
+    path = kernel_logistic_path(*cancer(), Cs)
+    alone = [KernelLogisticRegression(C=C).fit(*cancer()).n_iter_ for C in Cs]
+    assert path.n_iter.sum() < 0.7 * sum(alone)
+
+
+@pytest.mark.parametrize("Cs", [[], [1.0, 0.0], [np.nan], [[1.0]], [np.inf]])
+def test_path_of_nothing(Cs):
+    with pytest.raises(ValueError, match="Cs must be a list of positive numbers"):
+        kernel_logistic_path(X, TWO, Cs)
+
+
+# -- bad input -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"C": 0.0}, "C must be a positive number, got 0.0"),
+        ({"C": "1"}, "C must be a positive number, got '1'"),
+        ({"C": np.inf}, "C must be a positive number, got inf"),
+        ({"kernel": "cosine"}, "kernel must be in .* or callable, got 'cosine'"),
+        ({"gamma": "big"}, "gamma must be 'scale', 'auto' or a number of at least 0, got 'big'"),
+        ({"gamma": -1.0}, "gamma must be"),
+        ({"degree": -1}, "degree must be a number of at least 0, got -1"),
+        ({"coef0": None}, "coef0 must be a number, got None"),
+        ({"tol": -1e-8}, "tol must be a positive number"),
+        ({"max_iter": 0}, "max_iter must be a positive integer, got 0"),
+        ({"max_iter": 1.5}, "max_iter must be a positive integer, got 1.5"),
+    ],
+)
+def test_bad_parameters(params, message):
+    with pytest.raises(ValueError, match=message):
+        KernelLogisticRegression(**params).fit(X, TWO)
+    with pytest.raises(ValueError, match=message):
+        fit_bank(KernelLogisticRegression(**params), X, y, PAIRS, "margin")
+
+
+def test_only_two_classes():
+    with pytest.raises(ValueError, match=r"4 classes.*CoupledClassifier\(KernelLogisticReg"):
+        KernelLogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match="needs samples of two classes"):
+        KernelLogisticRegression().fit(X, np.zeros(60))
+    with pytest.raises(ValueError, match=r"1 class\(es\) of positive sample_weight"):
+        KernelLogisticRegression().fit(X, TWO, TWO)
+    with pytest.raises(ValueError, match="at least one non-zero number|0 class"):
+        KernelLogisticRegression().fit(X, TWO, np.zeros(60))
+    with pytest.raises(ValueError, match="Negative values"):
+        KernelLogisticRegression().fit(X, TWO, -np.ones(60))
+    with pytest.raises(ValueError, match="Unknown label type"):
+        KernelLogisticRegression().fit(X, X[:, 0])
+
+
+def test_a_failed_fit_leaves_the_model_alone():
+    model = KernelLogisticRegression().fit(X, TWO)
+    expected = model.decision_function(X_new)
+    with pytest.raises(ValueError, match="Only binary"):
+        model.fit(X, y)
+    assert_array_equal(model.decision_function(X_new), expected)
+
+
+def cosines(a, b):
+    return np.cos(2.0 * a @ b.T)
+
+
+@pytest.mark.parametrize("params", [{"kernel": cosines}, {"kernel": "sigmoid", "gamma": 1.0}])
+@pytest.mark.parametrize("exact", [0, 250])
+def test_indefinite_kernels(params, exact, monkeypatch):
+    monkeypatch.setattr(kernel_logistic, "EXACT", exact)
+    for C in (1.0, 100.0):
+        with pytest.raises(ValueError, match="not positive semi-definite.*Choose another kernel"):
+            KernelLogisticRegression(C=C, **params).fit(X, TWO)
+
+
+def test_unusable_kernels():
+    with pytest.raises(ValueError, match="has shape \\(60, 3\\): it must be square"):
+        KernelLogisticRegression(kernel="precomputed").fit(X, TWO)
+    with pytest.raises(ValueError, match="has shape \\(60, 60, 3\\)|has shape \\(3, 60\\)"):
+        KernelLogisticRegression(kernel=lambda a, b: a).fit(X, TWO)
+    with pytest.raises(ValueError, match="not symmetric, entries differ by up to"):
+        KernelLogisticRegression(kernel=lambda a, b: a @ b.T + a[:, :1]).fit(X, TWO)
+    with pytest.raises(ValueError, match="not finite: scale the features"):
+        KernelLogisticRegression(kernel=lambda a, b: np.full((60, 60), np.nan)).fit(X, TWO)
+    with pytest.raises(TypeError, match="[Ss]parse"):
+        KernelLogisticRegression(kernel="precomputed").fit(sparse.csr_array(X @ X.T), TWO)
+
+
+def test_too_few_steps():
+    with pytest.warns(ConvergenceWarning, match="Scale the features, lower C, or raise max_iter"):
+        model = KernelLogisticRegression(C=1e4, max_iter=2).fit(X, TWO)
+    assert model.n_iter_ == 2
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        kernel_logistic_path(X, TWO, [1.0, 1e4], max_iter=2)
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError):
+        KernelLogisticRegression().predict(X)
+
+
+# -- among others ----------------------------------------------------------------------
+
+
+def test_predictions_agree():
+    names = np.array(["no", "yes"])[TWO]
+    model = KernelLogisticRegression(C=1e5, gamma=0.05).fit(pd.DataFrame(X).values, names)
+    f, p = model.decision_function(X_new), model.predict_proba(X_new)
+    assert_allclose(p, np.column_stack([expit(-f), expit(f)]), rtol=1e-14)
+    assert_allclose(p.sum(axis=1), 1.0, atol=1e-15)
+    assert_allclose(np.exp(model.predict_log_proba(X_new)), p, rtol=1e-10)
+    assert_array_equal(model.predict(X_new), model.classes_[p.argmax(axis=1)])
+
+
+def test_logarithms_of_what_is_almost_impossible():
+    """Far out on a line, where the probability itself is 0."""
+    model = KernelLogisticRegression(kernel="linear", C=100.0).fit(X, TWO)
+    logs = model.predict_log_proba(1e6 * X_new[:3])
+    assert np.isfinite(logs).all() and logs.min() < -800
+
+
+@each_kernel
+def test_sparse_as_dense(kernel):
+    dense = KernelLogisticRegression(**kernel).fit(X, TWO)
+    thin = KernelLogisticRegression(**kernel).fit(sparse.csc_array(X), TWO)
+    f = dense.decision_function(X_new)
+    for model, data in (
+        (thin, X_new),
+        (thin, sparse.coo_array(X_new)),
+        (dense, sparse.csr_matrix(X_new)),
+    ):
+        assert_allclose(model.decision_function(data), f, atol=1e-7)
+
+
+def test_kinds_of_arrays():
+    expected = KernelLogisticRegression().fit(X, TWO)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = KernelLogisticRegression().fit(frame, pd.Series(TWO))
+    assert_array_equal(model.feature_names_in_, ["a", "b", "c"])
+    assert_array_equal(model.decision_function(frame), expected.decision_function(X))
+    locked, target = X.copy(), TWO.copy()
+    locked.flags.writeable = target.flags.writeable = False
+    assert_array_equal(KernelLogisticRegression().fit(locked, target).dual_coef_, model.dual_coef_)
+    single = KernelLogisticRegression().fit(X.astype(np.float32), TWO)
+    assert single.dual_coef_.dtype == np.float64
+    assert_allclose(single.decision_function(X), expected.decision_function(X), atol=1e-4)
+    assert_allclose(
+        KernelLogisticRegression().fit(X.tolist(), TWO.tolist()).dual_coef_, model.dual_coef_
+    )
+
+
+def test_later_changes_of_the_data_do_not_matter():
+    data = X.copy()
+    model = KernelLogisticRegression().fit(data, TWO)
+    expected = model.decision_function(X_new)
+    data[:] = 0.0
+    assert_array_equal(model.decision_function(X_new), expected)
+
+
+def test_blocks_of_rows(monkeypatch):
+    from manyclass.learners import kernel_logistic as learner
+
+    model = KernelLogisticRegression().fit(X, TWO)
+    expected = model.decision_function(X_new)
+    monkeypatch.setattr(learner, "BLOCK_ENTRIES", 7 * 60)
+    assert_allclose(model.decision_function(X_new), expected, atol=1e-12)
+    assert_allclose(model.decision_function(X_new[:1]), expected[:1], atol=1e-12)
+
+
+def test_pickled_cloned_and_searched():
+    model = KernelLogisticRegression(C=3.0).fit(X, TWO)
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.decision_function(X_new), model.decision_function(X_new))
+    assert clone(model).get_params() == model.get_params()
+    search = GridSearchCV(KernelLogisticRegression(), {"C": [0.1, 10.0]}, scoring="neg_log_loss")
+    assert search.fit(X, TWO).best_params_["C"] in (0.1, 10.0)
+
+
+@parametrize_with_checks(
+    [
+        KernelLogisticRegression(),
+        KernelLogisticRegression(kernel="linear"),
+        KernelLogisticRegression(kernel="poly", degree=2, coef0=1.0),
+        CoupledClassifier(KernelLogisticRegression()),
+    ]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# -- the bank --------------------------------------------------------------------------
+
+
+def bank_of(model, X=X, y=y, code=PAIRS, kind="margin", **options):
+    bank = fit_bank(model, X, y, code, kind, **options)
+    assert type(bank) is KernelLogisticBank
+    return bank
+
+
+class TestBank:
+    model = KernelLogisticRegression(C=2.0, gamma=0.05)
+
+    @each_code
+    @each_kernel
+    def test_scores_are_those_of_single_models(self, kernel, code):
+        model = KernelLogisticRegression(C=2.0, **kernel)
+        expected = naive_svm.scores(model, X, y, code, X_new)
+        assert_allclose(bank_of(model, code=code).scores(X_new), expected, rtol=0, atol=1e-8)
+
+    @each_code
+    def test_weights_and_rows(self, code):
+        weights = np.random.default_rng(0).uniform(0.2, 3.0, 60) * (np.arange(60) % 4 > 0)
+        rows = np.random.default_rng(1).permutation(60)[:45]
+        kept = rows[weights[rows] > 0]
+        expected = naive_svm.scores(self.model, X, y, code, X_new, kept, weights)
+        bank = bank_of(self.model, code=code, rows=rows, fit_params={"sample_weight": weights})
+        assert_allclose(bank.scores(X_new), expected, rtol=0, atol=1e-8)
+
+    @each_code
+    @pytest.mark.parametrize("absent", [(0,), (0, 3), (1, 2, 3)])
+    def test_missing_classes(self, code, absent):
+        rows = np.flatnonzero(~np.isin(y, absent))
+        expected = naive_svm.scores(self.model, X, y, code, X_new, rows)
+        bank = bank_of(self.model, code=code, rows=rows)
+        assert_allclose(bank.scores(X_new), expected, atol=1e-8)
+        assert_array_equal(bank.constant, np.isinf(expected[0]))
+        weights = np.where(np.isin(y, absent), 0.0, 1.0)
+        weighted = bank_of(self.model, code=code, fit_params={"sample_weight": weights})
+        assert_allclose(weighted.scores(X_new), expected, atol=1e-8)
+        out = weighted.leave_one_out(X, y, code, weights)
+        assert_array_equal(out[:, bank.constant] > 0, expected[:1, bank.constant] > [[0]] * 60)
+
+    @pytest.mark.parametrize("code", [PAIRS, SPARSE], ids=["one-vs-one", "sparse"])
+    def test_precomputed_callable_and_sparse(self, code):
+        expected = bank_of(self.model, code=code).scores(X_new)
+        K, K_new = rbf_kernel(X, gamma=0.05), rbf_kernel(X_new, X, gamma=0.05)
+        given = bank_of(self.model.__class__(C=2.0, kernel="precomputed"), K, code=code)
+        assert_allclose(given.scores(K_new), expected, atol=1e-8)
+        called = KernelLogisticRegression(C=2.0, kernel=lambda a, b: rbf_kernel(a, b, gamma=0.05))
+        assert_allclose(bank_of(called, code=code).scores(X_new), expected, atol=1e-8)
+        thin = bank_of(self.model, sparse.csr_array(X), code=code)
+        assert_allclose(thin.scores(sparse.csr_array(X_new)), expected, atol=1e-8)
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_kinds(self, kind):
+        """Like the same models asked one by one, those with one side only too."""
+        rows = np.flatnonzero(y != 3)
+        bank = bank_of(self.model, kind=kind, rows=rows)
+        expected = Bank(bank.models, kind).scores(50 * X_new)
+        assert_allclose(bank.scores(50 * X_new), expected, atol=1e-9)
+        assert bank.constant.sum() == 3 and not np.isnan(bank.scores(X_new)).any()
+        left_out = bank_of(self.model, kind=kind).leave_one_out(X, y, PAIRS, np.ones(60))
+        margins = bank_of(self.model).leave_one_out(X, y, PAIRS, np.ones(60))
+        expected = {
+            "margin": margins,
+            "log-odds": margins,
+            "probability": expit(margins),
+            "centred": expit(margins) - 0.5,
+        }
+        assert_allclose(left_out, expected[kind], atol=1e-12)
+
+    def test_one_gamma_for_all(self):
+        weights = np.arange(60) % 3 + 1.0
+        model = KernelLogisticRegression()
+        for options in ({}, {"rows": np.arange(0, 60, 2)}):
+            bank = bank_of(model, code=SPARSE, fit_params={"sample_weight": weights}, **options)
+            assert bank.kernel.gamma == pytest.approx(scale_gamma("scale", X, weights))
+
+    def test_models(self):
+        bank = bank_of(self.model, code=SPARSE)
+        for column, machine in enumerate(bank.models):
+            used, target = naive_svm.column_rows(y, SPARSE[:, column])
+            alone = clone(self.model).fit(X[used], target)
+            assert_array_equal(machine.classes_, [0, 1])
+            assert_array_equal(machine.support_, used)
+            assert_allclose(machine.dual_coef_, alone.dual_coef_, atol=1e-9)
+            assert_allclose(machine.intercept_, alone.intercept_, atol=1e-8)
+            assert_allclose(machine.predict_proba(X_new), alone.predict_proba(X_new), atol=1e-9)
+            assert_array_equal(machine.predict(X_new), alone.predict(X_new))
+
+    def test_others_have_their_own_bank(self):
+        class Renamed(KernelLogisticRegression):
+            pass
+
+        bank = fit_bank(Renamed(gamma=0.05), X, y, PAIRS, "probability")
+        assert type(bank) is Bank
+        expected = bank_of(KernelLogisticRegression(gamma=0.05), kind="probability").scores(X_new)
+        assert_allclose(bank.scores(X_new), expected, atol=1e-8)
+
+    @pytest.mark.parametrize("code", ["one-vs-one", "one-vs-rest"])
+    def test_jobs_threads_and_pickles_change_no_bits(self, code):
+        models = [
+            CoupledClassifier(self.model, code=code, combiner="kl", cv="loo", n_jobs=n).fit(X, y)
+            for n in (1, 2)
+        ]
+        expected = models[0].predict_proba(X_new)
+        assert_array_equal(models[1].predict_proba(X_new), expected)
+        again = pickle.loads(pickle.dumps(models[0]))
+        with ThreadPoolExecutor(2) as pool:
+            for answer in pool.map(again.predict_proba, [X_new] * 4):
+                assert_array_equal(answer, expected)
+        assert_array_equal(
+            again.estimators_[0].decision_function(X_new),
+            models[0].estimators_[0].decision_function(X_new),
+        )
+
+    def test_pairs_never_hold_the_matrix_of_all(self):
+        rng = np.random.default_rng(0)
+        labels = np.arange(1500) % 15
+        data = rng.normal(size=(1500, 4)) + labels[:, None]
+        tracemalloc.start()
+        try:
+            bank_of(KernelLogisticRegression(), data, labels, codes.one_vs_one(15))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 0.5 * 8 * 1500**2
+
+    def test_all_columns_share_one_matrix(self):
+        calls = []
+
+        def counted(a, b):
+            calls.append(len(a))
+            return rbf_kernel(a, b, gamma=0.05)
+
+        bank_of(KernelLogisticRegression(kernel=counted), code=codes.one_vs_rest(4))
+        assert calls == [60]
+
+    def test_unfinished_columns(self):
+        model = KernelLogisticRegression(C=1e3, max_iter=2)
+        with pytest.warns(ConvergenceWarning, match="did not converge") as record:
+            bank = bank_of(model)
+        assert len(record) == 1
+        with pytest.raises(Untrusted, match="before it converged"):
+            bank.leave_one_out(X, y, PAIRS, np.ones(60))
+
+    def test_bad_kernels(self):
+        with pytest.raises(ValueError, match="not positive semi-definite"):
+            bank_of(KernelLogisticRegression(C=100.0, kernel=cosines))
+        with pytest.raises(ValueError, match="must be square"):
+            bank_of(KernelLogisticRegression(kernel="precomputed"))
+        with pytest.raises(TypeError, match="[Ss]parse"):
+            bank_of(KernelLogisticRegression(kernel="precomputed"), sparse.csr_array(X @ X.T))
+
+    def test_no_reliability(self):
+        with pytest.raises(ValueError, match="reliability of KernelLogisticMachine"):
+            bank_of(self.model).evidence(X, y, PAIRS, np.ones(60))
+
+
+# -- leave-one-out ---------------------------------------------------------------------
+
+
+def left_out(model, X, y, code=PAIR, weights=None, **options):
+    weights = np.ones(len(y)) if weights is None else weights
+    bank = bank_of(model, X, y, code, fit_params={"sample_weight": weights})
+    return bank.scores(X), bank.leave_one_out(X, y, code, weights, **options)
+
+
+class TestLeaveOneOut:
+    @settings(deadline=None, max_examples=40)
+    @given(st.integers(0, 10_000), st.floats(-3.0, 3.0), st.sampled_from(["rbf", "linear"]))
+    def test_is_the_formula(self, seed, power, kernel):
+        rng = np.random.default_rng(seed)
+        target = np.arange(20) % 2
+        data = rng.normal(size=(20, 3)) + target[:, None]
+        K = gram_of({"kernel": kernel, "gamma": 0.3}, data)
+        bound = 10.0**power * rng.uniform(0.5, 2.0, 20)
+        a, b, _, _ = solve(K, target > 0, bound)
+        expected = naive_logistic.left_out(K, a, b, bound)
+        answer = K @ a + b - left_out_changes(K, a, b, bound)
+        assert_allclose(answer, expected, rtol=1e-5, atol=1e-5)
+
+    @pytest.mark.parametrize("load", [iris_pair, digits_pair, cancer])
+    @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+    @pytest.mark.parametrize("kernel", ["rbf", "linear"])
+    def test_is_close_to_leaving_out(self, load, C, kernel):
+        data, labels = load()
+        model = KernelLogisticRegression(C=C, kernel=kernel, gamma=1.0 / data.shape[1])
+        inside, outside = left_out(model, data, labels)
+        some = np.arange(0, len(labels), 3)
+        expected = naive_svm.leave_one_out(model, data, labels, PAIR[:, 0], some)
+        error = np.abs(outside[some, 0] - expected).mean()
+        assert np.corrcoef(outside[some, 0], expected)[0, 1] > 0.999
+        assert error < 0.3 * np.abs(inside[some, 0] - expected).mean()
+        assert (PAIR[labels] * (inside - outside) >= 0).all()
+
+    @each_code
+    def test_every_column(self, code):
+        data, labels = load_wine(return_X_y=True)
+        data, labels = scale(data), np.r_[labels[:-20], np.full(20, 3)]
+        weights = np.random.default_rng(0).uniform(0.2, 3.0, len(labels)) * (np.arange(178) % 7 > 0)
+        model = KernelLogisticRegression(gamma=0.1)
+        inside, outside = left_out(model, data, labels, code, weights)
+        unused = (code[labels] == 0) | (weights == 0)[:, None]
+        assert_allclose(outside[unused], inside[unused], atol=1e-9)
+        rows = np.flatnonzero(weights > 0)
+        for column in (0, code.shape[1] - 1):
+            some = rows[code[labels[rows], column] != 0][::9]
+            others = [rows[rows != s] for s in some]
+            expected = [
+                naive_svm.column_scores(
+                    model, data, labels, code[:, column], data[[s]], rest, weights
+                )[0]
+                for s, rest in zip(some, others, strict=True)
+            ]
+            assert_allclose(outside[some, column], expected, atol=0.05)
+
+    def test_some_rows(self):
+        model, rows = KernelLogisticRegression(gamma=0.05), np.array([7, 3, 50])
+        _, whole = left_out(model, X, y, SPARSE)
+        _, part = left_out(model, X, y, SPARSE, rows=rows)
+        assert_allclose(part, whole[rows], atol=1e-12)
+
+    def test_precomputed_as_given(self):
+        K = rbf_kernel(X, gamma=0.05)
+        _, expected = left_out(KernelLogisticRegression(gamma=0.05), X, y, SPARSE)
+        _, given_kernel = left_out(KernelLogisticRegression(kernel="precomputed"), K, y, SPARSE)
+        assert_allclose(given_kernel, expected, atol=1e-9)
+
+    def test_only_samples_have_no_score(self):
+        labels = np.where(np.arange(60) == 5, 2, TWO)
+        _, outside = left_out(KernelLogisticRegression(), X, labels, codes.one_vs_one(3))
+        assert_array_equal(np.argwhere(np.isnan(outside)), [[5, 1], [5, 2]])
+
+    def test_sure_samples_keep_their_score(self):
+        """Far on the right side W vanishes, and with it the change."""
+        data, labels = iris_pair(0)
+        data, labels = np.r_[data, 400.0 * data[[0, -1]]], np.r_[labels, labels[[0, -1]]]
+        inside, outside = left_out(KernelLogisticRegression(kernel="linear"), data, labels)
+        assert np.abs(inside[-2:]).min() > 700
+        assert_allclose(outside[-2:], inside[-2:], rtol=1e-9)
+
+    @pytest.mark.parametrize("distance", [3.0, 10.0, 30.0, 300.0])
+    def test_samples_far_on_the_wrong_side(self, distance):
+        """W vanishes while a is C: the change is C times the variance of f."""
+        rng = np.random.default_rng(0)
+        data = np.r_[rng.normal(size=40) + 1.0, rng.normal(size=40) - 1.0, distance][:, None]
+        positive = np.arange(81) < 40
+        K, bound = data @ data.T, np.where(np.arange(81) < 80, 1.0, 1e-6)
+        a, b, _, _ = solve(K, positive, bound)
+        f = K @ a + b
+        assert f[-1] > 1.5 * distance
+        change = left_out_changes(K, a, b, bound)
+        assert ((2 * positive - 1) * change >= 0).all()
+        alone = solve(K[:-1, :-1], positive[:-1], bound[:-1])
+        expected = f[-1] - K[-1, :-1] @ alone.dual - alone.intercept
+        assert_allclose(change[-1], expected, rtol=1e-2)
+
+    def test_not_trusted(self):
+        K = np.array([[1.0, 3.0], [3.0, 1.0]])
+        with pytest.raises(Untrusted, match="positive definite"):
+            left_out_changes(K, np.array([0.1, -0.1]), 0.0, np.full(2, 10.0))
+        with pytest.raises(Untrusted, match="positive definite"):
+            left_out_changes(-np.eye(20), np.where(np.arange(20) < 10, 0.1, -0.1), 0.0, np.ones(20))
+
+
+# -- all together ----------------------------------------------------------------------
+
+
+class TestCoupled:
+    def test_leave_one_out_in_place_of_folds(self):
+        data, labels = load_digits(return_X_y=True)
+        train, test = np.arange(0, 600, 2), np.arange(1, 600, 2)
+        losses = {}
+        for cv in ("loo", 5, None):
+            model = CoupledClassifier(KernelLogisticRegression(C=10.0, gamma=0.001), cv=cv)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                model.fit(data[train], labels[train])
+            losses[cv] = log_loss(labels[test], model.predict_proba(data[test]))
+        assert losses["loo"] < 1.02 * losses[5] < 0.6 * losses[None]
+        assert type(model.bank_) is KernelLogisticBank
+
+    @pytest.mark.parametrize("calibration", ["auto", "sigmoid", "isotonic", None])
+    @pytest.mark.parametrize("code", ["one-vs-one", "one-vs-rest", SPARSE])
+    def test_every_way_to_calibrate(self, code, calibration):
+        model = CoupledClassifier(
+            KernelLogisticRegression(), code=code, combiner="kl", calibration=calibration, cv="loo"
+        )
+        p = model.fit(X, y).predict_proba(X_new)
+        assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
+        assert_array_equal(model.predict(X_new), p.argmax(axis=1))
+
+    def test_two_classes_are_one_model(self):
+        names = np.array(["no", "yes"])[TWO]
+        model = CoupledClassifier(KernelLogisticRegression()).fit(X, names)
+        alone = KernelLogisticRegression().fit(X, names)
+        assert_allclose(model.predict_proba(X_new), alone.predict_proba(X_new), atol=1e-7)
+
+    def test_unfinished_columns_go_to_folds(self):
+        model = CoupledClassifier(KernelLogisticRegression(C=1e3, max_iter=2), cv="loo")
+        with pytest.warns() as record:
+            model.fit(X, y)
+        messages = [str(warning.message) for warning in record]
+        assert any("analytic leave-one-out is not used" in message for message in messages)
+
+    def test_frames_and_decoders(self):
+        frame = pd.DataFrame(X, columns=["a", "b", "c"])
+        model = CoupledClassifier(KernelLogisticRegression(), combiner="max-wins").fit(frame, y)
+        assert model.bank_.kind == "margin"
+        assert model.score(frame, y) > 0.5
