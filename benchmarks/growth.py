@@ -26,7 +26,7 @@ RESULTS = HERE / "results" / "growth.csv"
 FIGURE = HERE.parent / "docs" / "figures" / "svm-growth.png"
 ROWS = (1000, 2000, 5000, 10_000, 20_000, 60_000)
 CLASSES = (3, 5, 10, 20, 50, 100)
-REFITTING_UP_TO = 5000
+REFITTING_UP_TO = 10_000
 N_PREDICT = 2000
 
 

@@ -1,0 +1,337 @@
+"""The choice among the candidates of a search, as Duan et al. and Wu et al. made it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+ROUNDING = 1e-12  # losses that differ by less are the same, added up in another order
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+Results = Mapping[str, Any]
+Sieve = Callable[[Rows], Rows]
+
+
+class Choice(BaseEstimator, ABC):
+    """Base of the choices: sieves, one after the other, until one candidate is left."""
+
+    accuracy: str
+    log_loss: str | None
+    fold_sizes: ArrayLike | None
+
+    @abstractmethod
+    def _sieves(self, cv_results: Results, error: Floats, nll: Floats | None) -> list[Sieve]:
+        """Return the sieves in their order."""
+
+    def __call__(self, cv_results: Results) -> int:
+        """Return the index of the chosen candidate.
+
+        Parameters
+        ----------
+        cv_results : dict
+            ``cv_results_`` of a search. Candidates whose scores are NaN, because
+            fits failed, are passed over.
+
+        Returns
+        -------
+        int
+        """
+        error = 1.0 - self._pooled(cv_results, "accuracy")
+        nll = None if self.log_loss is None else -self._pooled(cv_results, "log_loss")
+        sieves = self._sieves(cv_results, error, nll)
+        left = np.flatnonzero(~np.isnan(error if nll is None else error + nll))
+        if len(left) == 0:
+            raise ValueError(
+                f"all {len(error)} candidates have NaN for a score: nothing can be chosen. The "
+                "warnings of the search say what failed; error_score='raise' stops at the first."
+            )
+        for sieve in sieves:
+            left = sieve(left) if len(left) > 1 else left
+        return int(left[0])
+
+    def _pooled(self, cv_results: Results, argument: str) -> Floats:
+        """Return the mean of a score over all left-out samples."""
+        metric = getattr(self, argument)
+        if f"mean_test_{metric}" not in cv_results:
+            known = [key[10:] for key in cv_results if key.startswith("mean_test_")]
+            remedy = (
+                "one of these names" if argument == "accuracy" else "log_loss=None to do without"
+            )
+            raise ValueError(
+                f"{argument}={metric!r} is not a score of the search, which has "
+                f"{', '.join(known)}. Pass {remedy}, or add it to the scoring of the search."
+            )
+        if self.fold_sizes is None:
+            return np.asarray(cv_results[f"mean_test_{metric}"], dtype=np.float64)
+        weights = np.asarray(self.fold_sizes, dtype=np.float64)
+        n_folds = sum(f"split{i}_test_{metric}" in cv_results for i in range(len(cv_results)))
+        if weights.shape != (n_folds,) or not (weights >= 0).all() or not weights.sum() > 0:
+            raise ValueError(
+                f"fold_sizes={self.fold_sizes!r}, but the search has {n_folds} folds: pass one "
+                "number of samples per fold."
+            )
+        folds = [cv_results[f"split{i}_test_{metric}"] for i in range(n_folds)]
+        return np.average(folds, axis=0, weights=weights)
+
+
+class SmoothestBest(Choice):
+    """Duan's choice among the candidates of a search: the best, and of those the smoothest.
+
+    Pass it as ``refit`` to a search over C and the width of a Gaussian kernel. These
+    rules apply in turn until one candidate is left: (a) the smallest error; (b) the
+    smallest NLL; (c) smaller C and larger σ², where a pair goes if another is no worse
+    in either and better in one; (d) the smallest mean error of the neighbours on the
+    grid, eight or as many as there are; (e) their smallest mean NLL; (f) the smallest
+    C. If other parameters still differ, the first candidate is taken.
+
+    Parameters
+    ----------
+    C : str, default="C"
+        Name of the parameter C in the search, as in "estimator__C". The last part is
+        enough where only one name ends so; the same holds for the next two.
+    gamma : str or None, default="gamma"
+        Name of γ = 1/(2σ²). ``None`` for a search without a kernel width, or with:
+    sigma2 : str or None, default=None
+        Name of σ², in place of ``gamma``.
+    accuracy : str, default="accuracy"
+        Name of the score for (a) and (d): "score" if the search has only one.
+    log_loss : str or None, default="neg_log_loss"
+        Name of the score for (b) and (e). ``None`` leaves them out, as for methods
+        without probabilities.
+    fold_sizes : array-like of shape (n_folds,), optional
+        Number (or total weight) of the left-out samples of each fold; see the notes.
+
+    Notes
+    -----
+    The papers' error is that over all left-out samples together. ``mean_test_...`` of
+    a search is the plain mean over the folds: the same where all folds are of one size,
+    as in the papers; otherwise an error in a small fold counts for more, and candidates
+    with as many errors need not tie. ``fold_sizes`` weighs the folds as the papers do;
+    :class:`~manyclass.search.TwoStepGridSearchCV` fills it in.
+
+    Neighbours agree in all other parameters of the search. Scores that differ by less
+    than 1e-12 are taken as equal.
+
+    With several scores and a callable ``refit``, ``score`` of a search does not know which
+    one is meant: use that of its ``best_estimator_``.
+
+    References
+    ----------
+    .. [1] K. Duan, S. S. Keerthi, W. Chu, S. K. Shevade, A. N. Poo, "Multi-category
+       classification by soft-max combination of binary classifiers", 2003, section 4.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from manyclass import CoupledSVC
+    >>> from manyclass.search import SmoothestBest
+    >>> X, y = load_iris(return_X_y=True)
+    >>> grid = {"C": [1, 10, 100], "gamma": [0.01, 0.1, 1]}
+    >>> scoring = ["accuracy", "neg_log_loss"]
+    >>> search = GridSearchCV(CoupledSVC(), grid, scoring=scoring, refit=SmoothestBest())
+    >>> search.fit(X, y).best_params_
+    {'C': 1, 'gamma': 0.1}
+    """
+
+    def __init__(
+        self,
+        C: str = "C",
+        gamma: str | None = "gamma",
+        sigma2: str | None = None,
+        *,
+        accuracy: str = "accuracy",
+        log_loss: str | None = "neg_log_loss",
+        fold_sizes: ArrayLike | None = None,
+    ):
+        self.C = C
+        self.gamma = gamma
+        self.sigma2 = sigma2
+        self.accuracy = accuracy
+        self.log_loss = log_loss
+        self.fold_sizes = fold_sizes
+
+    def _sieves(self, cv_results: Results, error: Floats, nll: Floats | None) -> list[Sieve]:
+        names = [_find_parameter(cv_results, self.C, "C")]
+        C = _numbers(cv_results, names[0])
+        smoothness = np.zeros(len(C))
+        width = width_argument(self.gamma, self.sigma2)
+        if width is not None:
+            names.append(_find_parameter(cv_results, getattr(self, width), width))
+            smoothness = _numbers(cv_results, names[1]) * (-1 if width == "gamma" else 1)
+        lattice = _Lattice(C, smoothness, _settings(cv_results, names))
+        losses = [error] if nll is None else [error, nll]
+        return [
+            *(partial(_least, loss) for loss in losses),  # (a), (b)
+            partial(_undominated, C, smoothness),  # (c)
+            *(partial(lattice.calmest, loss) for loss in losses),  # (d), (e)
+            partial(_smallest, C),  # (f)
+        ]
+
+
+class SmallestC(Choice):
+    """The best candidate of a search, and among equals the one with the smallest C.
+
+    Pass it as ``refit`` to a search. As it is, this is the choice of Wu et al.; with
+    ``log_loss="neg_log_loss", slack=0.05`` it is that of Duan et al. for their soft-max
+    combination: candidates within 5 % of the least error, of those the ones within 5 %
+    of the least NLL, of those the smallest C. Where several have that C, the first one.
+
+    Parameters
+    ----------
+    C : str, default="C"
+        Name of the parameter C in the search, as in "estimator__C"; the last part is
+        enough where only one name ends so.
+    accuracy : str, default="accuracy"
+        Name of the accuracy: "score" if the search has only one score.
+    log_loss : str or None, default=None
+        Name of the score that decides second, if any does.
+    slack : float, default=0.0
+        Error and NLL may exceed the least by this fraction of it.
+    fold_sizes : array-like of shape (n_folds,), optional
+        As in :class:`SmoothestBest`.
+
+    References
+    ----------
+    .. [1] T.-F. Wu, C.-J. Lin, R. C. Weng, "Probability estimates for multi-class
+       classification by pairwise coupling", NIPS 2003, section 6.2.
+    .. [2] K. Duan, S. S. Keerthi, W. Chu, S. K. Shevade, A. N. Poo, "Multi-category
+       classification by soft-max combination of binary classifiers", 2003, section 3.2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from manyclass import CoupledSVC
+    >>> from manyclass.search import SmallestC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> choice = SmallestC(accuracy="score")
+    >>> search = GridSearchCV(CoupledSVC(gamma=0.1), {"C": [0.1, 1, 10]}, refit=choice)
+    >>> search.fit(X, y).best_params_  # C=10 errs as rarely
+    {'C': 1}
+    """
+
+    def __init__(
+        self,
+        C: str = "C",
+        *,
+        accuracy: str = "accuracy",
+        log_loss: str | None = None,
+        slack: float = 0.0,
+        fold_sizes: ArrayLike | None = None,
+    ):
+        self.C = C
+        self.accuracy = accuracy
+        self.log_loss = log_loss
+        self.slack = slack
+        self.fold_sizes = fold_sizes
+
+    def _sieves(self, cv_results: Results, error: Floats, nll: Floats | None) -> list[Sieve]:
+        if not self.slack >= 0:
+            raise ValueError(f"slack must not be negative, got {self.slack!r}.")
+        C = _numbers(cv_results, _find_parameter(cv_results, self.C, "C"))
+        losses = [error] if nll is None else [error, nll]
+        return [*(partial(_least, x, slack=self.slack) for x in losses), partial(_smallest, C)]
+
+
+def _least(losses: Floats, rows: Rows, slack: float = 0.0) -> Rows:
+    least = losses[rows].min()
+    return rows[losses[rows] <= (1.0 + slack) * least + ROUNDING * max(1.0, abs(least))]
+
+
+def _smallest(values: Floats, rows: Rows) -> Rows:
+    return rows[values[rows] == values[rows].min()]
+
+
+def _undominated(C: Floats, smoothness: Floats, rows: Rows) -> Rows:
+    """Return the rows than which no other is as good in both and better in one."""
+    c, s = C[rows], smoothness[rows]
+    as_good = (c <= c[:, None]) & (s >= s[:, None])
+    better = (c < c[:, None]) | (s > s[:, None])
+    return rows[~(as_good & better).any(axis=1)]
+
+
+class _Lattice:
+    """Where the candidates lie on the grid of C and width, for each setting of the rest."""
+
+    def __init__(self, C: Floats, smoothness: Floats, settings: NDArray[np.intp]):
+        self.settings = settings
+        self.cells = np.empty((len(C), 2), dtype=np.intp)
+        for setting in np.unique(settings):
+            rows = settings == setting
+            for axis, values in enumerate((C, smoothness)):
+                self.cells[rows, axis] = np.unique(values[rows], return_inverse=True)[1]
+
+    def calmest(self, losses: Floats, rows: Rows) -> Rows:
+        """Return the rows whose neighbours have the least mean loss."""
+        means = self.neighbour_means(losses, rows)
+        return rows[_least(means, np.arange(len(rows)))]
+
+    def neighbour_means(self, losses: Floats, rows: Rows) -> Floats:
+        """Return the mean loss of each row's neighbours; infinite where it has none."""
+        steps = np.abs(self.cells[rows, None] - self.cells).max(axis=2)
+        near = (steps == 1) & (self.settings[rows, None] == self.settings) & ~np.isnan(losses)
+        totals, counts = np.where(near, losses, 0.0).sum(axis=1), near.sum(axis=1)
+        return np.where(counts > 0, totals / np.maximum(counts, 1), np.inf)
+
+
+def _find_parameter(cv_results: Results, name: str, argument: str) -> str:
+    """Return the full name of a parameter of the search."""
+    known = [key[6:] for key in cv_results if key.startswith("param_")]
+    found = [key for key in known if key == name] or [k for k in known if k.endswith(f"__{name}")]
+    if len(found) != 1:
+        fault = "could be any of them" if found else "is none of them"
+        remedy = ", or gamma=None where there is no width" if argument != "C" else ""
+        raise ValueError(
+            f"the search varies {', '.join(found or known)}, and {argument}={name!r} {fault}. Pass "
+            f"a full name{remedy}."
+        )
+    return found[0]
+
+
+def _numbers(cv_results: Results, name: str) -> Floats:
+    column = np.ma.asarray(cv_results[f"param_{name}"])
+    for candidate, value in enumerate(column):
+        if not isinstance(value, Real) or value != value:
+            found = "not set" if value is np.ma.masked else repr(value)
+            raise ValueError(
+                f"parameter {name!r} is {found} in candidate {candidate}: the choice compares "
+                "numbers. Give every candidate of the search a number for it."
+            )
+    return np.asarray(column, dtype=np.float64)
+
+
+def width_argument(gamma: str | None, sigma2: str | None) -> str | None:
+    """Return which of the two arguments names the width of the kernel, if any does."""
+    if gamma is not None and sigma2 is not None:
+        raise ValueError(
+            f"gamma={gamma!r} and sigma2={sigma2!r} both name the width of the kernel: set one of "
+            "them to None."
+        )
+    return "gamma" if gamma is not None else "sigma2" if sigma2 is not None else None
+
+
+def _settings(cv_results: Results, names: Sequence[str]) -> NDArray[np.intp]:
+    """Number the combinations of the parameters other than ``names``.
+
+    Values that are no numbers or strings are told apart by identity: a grid holds each
+    of them once.
+    """
+    numbers: dict[frozenset[Any], int] = {}
+    keys = (
+        frozenset(
+            (name, value if isinstance(value, str | Real) else id(value))
+            for name, value in params.items()
+            if name not in names
+        )
+        for params in cv_results["params"]
+    )
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)

@@ -1,0 +1,215 @@
+"""The search in two steps: a coarse grid, then a fine one around its best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, ParameterGrid
+
+from manyclass.search.choices import Choice, Results, Rows, SmoothestBest, width_argument
+
+POWERS = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)  # Duan's coarse values of C and of sigma^2
+FACTORS = (0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 4.0, 6.0, 8.0)  # and those of the fine grid
+
+
+class TwoStepGridSearchCV(GridSearchCV):
+    """Grid search in two steps: a coarse grid, then a fine one around its best candidate.
+
+    Everything else is :class:`~sklearn.model_selection.GridSearchCV`. With the defaults
+    it is the search of Duan et al. over C and the width of a Gaussian kernel
+    exp(-‖x - x'‖²/(2σ²)): 49 candidates, then 81. Both steps use the same folds, and
+    each is decided by itself; the fine one decides in the end.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With the parameters named below.
+    param_grid : dict or None, default=None
+        The coarse grid. ``None`` means 0.001, 0.01, ..., 1000 for C and for σ². In a
+        grid of your own, other parameters may vary too; in the fine grid they keep the
+        values chosen in the coarse one.
+    C : str, default="C"
+        Name of the parameter C, as in "estimator__C".
+    gamma : str or None, default="gamma"
+        Name of γ = 1/(2σ²). ``None`` if there is no width, or with:
+    sigma2 : str or None, default=None
+        Name of σ², in place of ``gamma``.
+    factors : array-like, default=(0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8)
+        By what the chosen C and σ² are multiplied in the fine grid.
+    scoring, n_jobs, cv, verbose, pre_dispatch, error_score, return_train_score
+        As in :class:`~sklearn.model_selection.GridSearchCV`.
+    refit : bool, str or callable, default=True
+        How a candidate of either step is chosen, and whether it is fitted in the end.
+        ``True`` and ``False`` stand for :class:`SmoothestBest`. With several scores
+        write ``scoring=["accuracy", "neg_log_loss"], refit=SmoothestBest()``.
+
+    Attributes
+    ----------
+    cv_results_ : dict
+        Of both steps; column "step" says "coarse" or "fine".
+    coarse_index_ : int
+        The candidate chosen in the coarse step.
+    fold_sizes_ : ndarray of shape (n_folds,)
+        Number of left-out samples of each fold. :class:`SmoothestBest` and
+        :class:`SmallestC` weigh the folds by it.
+    best_index_, best_params_, best_estimator_, best_score_, ...
+        As in :class:`~sklearn.model_selection.GridSearchCV`.
+
+    References
+    ----------
+    .. [1] K. Duan, S. S. Keerthi, W. Chu, S. K. Shevade, A. N. Poo, "Multi-category
+       classification by soft-max combination of binary classifiers", 2003, section 4.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> from manyclass import CoupledClassifier
+    >>> from manyclass.search import TwoStepGridSearchCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = CoupledClassifier(SVC(), combiner="max-wins")
+    >>> names = {"C": "estimator__C", "gamma": "estimator__gamma"}
+    >>> search = TwoStepGridSearchCV(model, **names, factors=(0.5, 1, 2), cv=3).fit(X, y)
+    >>> search.cv_results_["params"][search.coarse_index_]
+    {'estimator__C': 1000.0, 'estimator__gamma': 0.0005}
+    >>> search.best_params_
+    {'estimator__C': 500.0, 'estimator__gamma': 0.001}
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **GridSearchCV._parameter_constraints,
+        "param_grid": [dict, None],
+        "C": [str],
+        "gamma": [str, None],
+        "sigma2": [str, None],
+        "factors": ["array-like"],
+    }
+
+    def __init__(
+        self,
+        estimator,
+        param_grid: dict[str, Any] | None = None,
+        *,
+        C: str = "C",
+        gamma: str | None = "gamma",
+        sigma2: str | None = None,
+        factors: ArrayLike = FACTORS,
+        scoring=None,
+        n_jobs: int | None = None,
+        refit=True,
+        cv=None,
+        verbose: int = 0,
+        pre_dispatch: int | str = "2*n_jobs",
+        error_score: float | str = np.nan,
+        return_train_score: bool = False,
+    ):
+        super().__init__(
+            estimator,
+            param_grid,
+            scoring=scoring,
+            n_jobs=n_jobs,
+            refit=refit,
+            cv=cv,
+            verbose=verbose,
+            pre_dispatch=pre_dispatch,
+            error_score=error_score,
+            return_train_score=return_train_score,
+        )
+        self.C = C
+        self.gamma = gamma
+        self.sigma2 = sigma2
+        self.factors = factors
+
+    def _run_search(self, evaluate_candidates) -> None:
+        coarse, factors = self._coarse_grid(), _positive(self.factors, "factors")
+        folds = _SameFolds(self._checked_cv_orig)
+
+        def evaluate(grid: dict[str, Any], step: str) -> dict[str, Any]:
+            candidates = list(ParameterGrid(grid))
+            steps = {"step": [step] * len(candidates)}
+            return evaluate_candidates(candidates, cv=folds, more_results=steps)
+
+        results = evaluate(coarse, "coarse")
+        self.fold_sizes_ = np.array([len(test) for _, test in folds.splits])
+        self.coarse_index_ = int(self._choose(results))
+        evaluate(self._fine_grid(results["params"][self.coarse_index_], factors), "fine")
+
+    def _coarse_grid(self) -> dict[str, Any]:
+        """Return the coarse grid, with names and values checked."""
+        width = width_argument(self.gamma, self.sigma2)
+        if self.param_grid is None:
+            widths = [0.5 / s for s in POWERS] if width == "gamma" else list(POWERS)
+            names = {} if width is None else {getattr(self, width): widths}
+            return {self.C: list(POWERS), **names}
+        for argument in ("C", width) if width else ("C",):
+            name = getattr(self, argument)
+            if name not in self.param_grid:
+                remedy = " Pass gamma=None if there is no width." if argument != "C" else ""
+                raise ValueError(
+                    f"{argument}={name!r} is not in param_grid, which has "
+                    f"{', '.join(map(str, self.param_grid))}.{remedy}"
+                )
+            _positive(self.param_grid[name], f"param_grid[{name!r}]")
+        return self.param_grid
+
+    def _fine_grid(self, chosen: Mapping[str, Any], factors: list[float]) -> dict[str, Any]:
+        grid = {name: [value] for name, value in chosen.items()}
+        grid[self.C] = [float(chosen[self.C]) * factor for factor in factors]
+        if self.sigma2 is not None:
+            grid[self.sigma2] = [float(chosen[self.sigma2]) * factor for factor in factors]
+        elif self.gamma is not None:  # gamma = 1 / (2 sigma^2)
+            grid[self.gamma] = [float(chosen[self.gamma]) / factor for factor in factors]
+        return grid
+
+    def _select_best_index(self, refit, refit_metric, results: Results) -> int:
+        """Choose among the candidates of the fine grid."""
+        rows = np.flatnonzero(results["step"] == "fine")
+        fine = {
+            key: column[rows] if isinstance(column, np.ndarray) else [column[row] for row in rows]
+            for key, column in results.items()
+        }
+        return int(rows[self._choose(fine)])
+
+    def _choose(self, results: Results) -> int:
+        """Return the best of the candidates given."""
+        choice = self.refit
+        if isinstance(choice, bool | np.bool_):
+            several = "mean_test_score" not in results
+            choice = SmoothestBest(
+                self.C,
+                self.gamma,
+                self.sigma2,
+                accuracy="accuracy" if several else "score",
+                log_loss="neg_log_loss" if "mean_test_neg_log_loss" in results else None,
+            )
+        if isinstance(choice, Choice) and choice.fold_sizes is None:
+            choice = clone(choice).set_params(fold_sizes=self.fold_sizes_)
+        return super()._select_best_index(choice, choice, results)
+
+
+class _SameFolds:
+    """A splitter that splits once: random folds would differ from step to step."""
+
+    def __init__(self, splitter):
+        self.splitter = splitter
+        self.splits: list[tuple[Rows, Rows]] = []
+
+    def split(self, X, y=None, **params) -> list[tuple[Rows, Rows]]:
+        self.splits = self.splits or list(self.splitter.split(X, y, **params))
+        return self.splits
+
+
+def _positive(values: ArrayLike, argument: str) -> list[float]:
+    given = np.ravel(np.asarray(values, dtype=object)).tolist()
+    for value in given or [None]:
+        if not (isinstance(value, Real) and 0 < float(value) < np.inf):
+            raise ValueError(
+                f"{argument} holds {value!r}: it must hold positive numbers, for the fine grid is "
+                "made of multiples."
+            )
+    return [float(value) for value in given]

@@ -1,0 +1,74 @@
+"""Duan's methods by their names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.model_selection import StratifiedKFold
+from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
+
+from manyclass import CoupledClassifier
+from manyclass.presets import DUAN, duan
+from manyclass.search import SmoothestBest, TwoStepGridSearchCV
+
+X, y = load_iris(return_X_y=True)
+with_probabilities = [name for name in DUAN if not name.endswith("_SVM") and name != "MWV_KLR"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    with threadpool_limits(1):
+        yield
+
+
+def test_the_names_are_those_of_the_tables():
+    one_vs_rest = ["SMC1va", "SSMC1va", "WTA_SVM", "WTA_PSVM", "WTA_KLR"]
+    voting = ["MWV_SVM", "MWV_PSVM", "MWV_KLR"]
+    assert list(DUAN) == [*one_vs_rest, "SMC1v1", "SSMC1v1", *voting, "PWC_PSVM", "PWC_KLR"]
+
+
+@pytest.mark.parametrize("name", DUAN)
+def test_every_method_works(name):
+    model = duan(name, C=10.0, gamma=0.1).fit(X[::2], y[::2])
+    assert model.score(X[1::2], y[1::2]) > 0.9
+    assert model.temperature_ == 1
+    assert hasattr(model, "predict_proba") == (name in with_probabilities)
+    assert clone(model).get_params()["estimator__C"] == 10.0
+
+
+def test_winner_takes_all_is_that_of_the_machines():
+    """No calibration comes between the margins and the label."""
+    model = duan("WTA_SVM", C=2.0, gamma=0.5).fit(X, y)
+    margins = [SVC(C=2.0, gamma=0.5).fit(X, y == c).decision_function(X) for c in range(3)]
+    assert_array_equal(model.predict(X), np.argmax(margins, axis=0))
+
+
+def test_pairs_of_probabilistic_machines_are_coupled_as_in_the_paper():
+    model = duan("PWC_PSVM", cv=StratifiedKFold(5)).fit(X, y)
+    same = CoupledClassifier(
+        SVC(), combiner="ht", calibration="sigmoid", cv=StratifiedKFold(5), temperature=False
+    ).fit(X, y)
+    assert_array_equal(model.predict_proba(X), same.predict_proba(X))
+
+
+def test_in_a_search():
+    search = TwoStepGridSearchCV(
+        duan("MWV_SVM"),
+        {"estimator__C": [1.0, 10.0], "estimator__gamma": [0.1, 1.0]},
+        C="estimator__C",
+        gamma="estimator__gamma",
+        factors=(0.5, 1.0, 2.0),
+        refit=SmoothestBest(accuracy="score", log_loss=None),
+        cv=3,
+    ).fit(X, y)
+    assert len(search.cv_results_["params"]) == 4 + 9
+    assert search.best_estimator_.score(X, y) > 0.95
+
+
+def test_unknown_names():
+    with pytest.raises(ValueError, match="no method 'SMC' in the paper: choose from SMC1va"):
+        duan("SMC")
