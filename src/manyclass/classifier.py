@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import MetaEstimatorMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import has_fit_parameter
 
 from manyclass._coupled import CoupledBase
-from manyclass._sklearn import routing_enabled
+from manyclass._routing import RoutingMixin
 from manyclass.combining import Combiner
 
 
-class CoupledClassifier(MetaEstimatorMixin, CoupledBase):
+class CoupledClassifier(RoutingMixin, CoupledBase):
     """Multiclass classifier with coupled probabilities from binary classifiers.
 
     A code matrix turns the classes into binary problems, one clone of
@@ -146,26 +143,4 @@ class CoupledClassifier(MetaEstimatorMixin, CoupledBase):
         return {"verbose": self.verbose}
 
     def _route(self, estimator, labels, sample_weight, fit_params) -> Bunch:
-        if routing_enabled():
-            return process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
-        passed = dict(fit_params)
-        if sample_weight is not None:
-            if not has_fit_parameter(estimator, "sample_weight"):
-                raise ValueError(
-                    f"sample_weight was given, but {type(estimator).__name__}.fit does not take "
-                    "it. Choose an estimator that does, or resample the data."
-                )
-            passed["sample_weight"] = sample_weight
-        return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}))
-
-    def get_metadata_routing(self):
-        """Return the routing of ``fit``'s metadata to the estimator and the splitter."""
-        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
-        router.add(
-            estimator=self._base_estimator(),
-            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-        )
-        return router.add(
-            splitter=self.cv if hasattr(self.cv, "split") else None,
-            method_mapping=MethodMapping().add(caller="fit", callee="split"),
-        )
+        return self._route_fit(sample_weight, fit_params)

@@ -33,6 +33,7 @@ from manyclass._softmax_kernel import (
 )
 from manyclass.combining import Combination, Combiner, register
 from manyclass.crossfit import make_folds
+from manyclass.decoding import check_margins
 
 CANDIDATES: Array = np.exp2(np.arange(-15.0, 16.0))  # for C: section 3.2
 FOLDS, TOLERATED = 5, 1.05  # also there
@@ -380,12 +381,7 @@ def _check_solver(combiner: TrainedSoftmax) -> None:
 
 
 def _check_margins(values: Array, code: Code) -> Array:
-    values = np.asarray(values, dtype=np.float64)
-    if values.ndim != 2 or values.shape[1] != code.shape[1]:
-        raise ValueError(
-            f"values has shape {values.shape}, but the code has {code.shape[1]} columns: pass "
-            f"margins of shape (n, {code.shape[1]}), one column per binary model."
-        )
+    values = check_margins(values, code)
     rows, columns = np.nonzero(np.isnan(values))
     if len(rows):
         raise ValueError(

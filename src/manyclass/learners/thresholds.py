@@ -13,23 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, check_cv
-from sklearn.utils import Bunch, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     check_is_fitted,
     column_or_1d,
-    has_fit_parameter,
 )
 
+from manyclass._routing import RoutingMixin
 from manyclass._sklearn import (
     check_any_rows,
     check_fit_params,
     check_sample_weight,
-    routing_enabled,
     take_rows,
 )
 from manyclass.learners.threshold_search import (
@@ -128,7 +126,7 @@ def _take(X, rows, columns):
 # -- the estimator ---------------------------------------------------------------------
 
 
-class ThresholdOptimized(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
     """Binary classifier with its logit shifted to the best threshold.
 
     With d(x) the logit of ``estimator``, d(x) - t takes its place: labels and
@@ -231,7 +229,7 @@ class ThresholdOptimized(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         X, sides = indexable(X, sides)
         weight = check_sample_weight(sample_weight, X)
         _check_both_sides(classes, sides, weight)
-        routed = self._route(None if sample_weight is None else weight, fit_params)
+        routed = self._route_fit(None if sample_weight is None else weight, fit_params)
         base = self._base_estimator()
         fitted = clone(base).fit(X, classes[sides], **routed.estimator.fit)
         is_logit = _decides_by_logit(fitted, X)
@@ -322,32 +320,6 @@ class ThresholdOptimized(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _base_estimator(self):
         return LogisticRegression() if self.estimator is None else self.estimator
-
-    def _route(self, sample_weight, fit_params) -> Bunch:
-        if routing_enabled():
-            return process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
-        passed = dict(fit_params)
-        if sample_weight is not None:
-            base = self._base_estimator()
-            if not has_fit_parameter(base, "sample_weight"):
-                raise ValueError(
-                    f"sample_weight was given, but {type(base).__name__}.fit does not take it. "
-                    "Choose an estimator that does, or resample the data."
-                )
-            passed["sample_weight"] = sample_weight
-        return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}))
-
-    def get_metadata_routing(self):
-        """Return the routing of ``fit``'s metadata to the estimator and the splitter."""
-        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
-        router.add(
-            estimator=self._base_estimator(),
-            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-        )
-        return router.add(
-            splitter=self.cv if hasattr(self.cv, "split") else None,
-            method_mapping=MethodMapping().add(caller="fit", callee="split"),
-        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
