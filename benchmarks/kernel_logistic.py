@@ -4,9 +4,9 @@ L-BFGS is run in the coordinates that suit it best: v = L'a with K = L L', in wh
 the penalty is v'v / 2 and the Hessian matrix I + L'WL. The factorisation is part of its
 time. It is shown twice, with products L v as one writes them, and with BLAS's products of
 triangular matrices, which read half as much. In the dual coefficients a themselves it
-is hopeless, which one more column shows. All are asked for a gradient of 1e-6 C, ours
-in function space, and what is reached is measured in the coordinates v. L-BFGS does not
-reach much less: rounding of the objective stops its line search.
+is hopeless, which one more column shows. It is asked for a gradient of 1e-6 C, since
+rounding of the objective stops its line search soon after; ours for its usual 1e-8 C in
+function space. What is reached is measured in the coordinates v for both.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SETS = ("satimage", "letter")
 SIZE = 1500
 PARAMETERS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 TARGET = 1e-6  # of C, for L-BFGS
-EVALUATIONS = 1000  # for L-BFGS in the dual coefficients
+EVALUATIONS = 300  # for L-BFGS in the dual coefficients
 JITTER = 1e-12
 
 
@@ -97,42 +97,42 @@ def kernel_logistic() -> list[list[str]]:
         X, y = two_halves(name)
         gamma = resolve_gamma("scale", X)
         K, sign = gram(Kernel("rbf", gamma), X), 2.0 * y - 1.0
-        for C in PARAMETERS:
-            newton = partial(solve, K, y > 0, np.full(len(y), C), tol=TARGET)
-            gaussian = GaussianProcessClassifier(
-                ConstantKernel(C) * RBF(np.sqrt(0.5 / gamma)), optimizer=None
-            )
-            peer = partial(whitened, K, sign, C)
-            timings = interleave(
-                {
-                    "ours": newton,
-                    "whitened": partial(peer, triangular=False),
-                    "triangular": partial(peer, triangular=True),
-                    "fit": partial(KernelLogisticRegression(C=C, gamma=gamma).fit, X, y),
-                    "gaussian": partial(gaussian.fit, X, y),
-                }
-            )
-            timings |= interleave({"plain": partial(plain, K, sign, C)}, 1, warm_up=False)
-            ms = {key: 1e3 * timing.median for key, timing in timings.items()}
-            found, other, left = newton(), peer(triangular=True), plain(K, sign, C)
-            reached = whitened_gradient(K, sign, C, found.dual, found.intercept)
-            rows.append(
-                [
-                    f"{name}, C = {C:g}",
-                    f"{ms['ours']:.0f} ms, {found.n_iter} steps, {reached:.0e}",
-                    f"{ms['whitened']:.0f} ms, {other.nfev} steps, "
-                    f"{np.abs(other.jac).max() / C:.0e}",
-                    f"{ms['whitened'] / ms['ours']:.1f}x",
-                    f"{ms['triangular']:.0f} ms",
-                    f"{ms['triangular'] / ms['ours']:.1f}x",
-                    f"{ms['plain']:.0f} ms, {np.abs(left.jac).max() / C:.0e}",
-                    f"{ms['fit']:.0f} ms",
-                    f"{ms['gaussian']:.0f} ms",
-                    f"{ms['gaussian'] / ms['fit']:.0f}x",
-                    f"±{100 * timings['ours'].spread:.0f} %",
-                ]
-            )
+        rows += [one_row(name, X, y, gamma, K, sign, C) for C in PARAMETERS]
     return rows
+
+
+def one_row(name, X, y, gamma, K, sign, C) -> list[str]:
+    """All of them for one C."""
+    newton, peer = partial(solve, K, y > 0, np.full(len(y), C)), partial(whitened, K, sign, C)
+    timings = interleave(
+        {"ours": newton, "whitened": partial(peer, False), "triangular": partial(peer, True)}
+    )
+    latent = ConstantKernel(C) * RBF(np.sqrt(0.5 / gamma))
+    gaussian = GaussianProcessClassifier(latent, optimizer=None)
+    timings |= interleave(
+        {
+            "fit": partial(KernelLogisticRegression(C=C, gamma=gamma).fit, X, y),
+            "gaussian": partial(gaussian.fit, X, y),
+        },
+        rounds=3,
+    )
+    timings |= interleave({"plain": partial(plain, K, sign, C)}, rounds=1, warm_up=False)
+    ms = {key: 1e3 * timing.median for key, timing in timings.items()}
+    found, other, left = newton(), peer(True), plain(K, sign, C)
+    reached = whitened_gradient(K, sign, C, found.dual, found.intercept)
+    return [
+        f"{name}, C = {C:g}",
+        f"{ms['ours']:.0f} ms, {found.n_iter} steps, {reached:.0e}",
+        f"{ms['whitened']:.0f} ms, {other.nfev} steps, {np.abs(other.jac).max() / C:.0e}",
+        f"{ms['whitened'] / ms['ours']:.1f}x",
+        f"{ms['triangular']:.0f} ms",
+        f"{ms['triangular'] / ms['ours']:.1f}x",
+        f"{ms['plain']:.0f} ms, {np.abs(left.jac).max() / C:.0e}",
+        f"{ms['fit']:.0f} ms",
+        f"{ms['gaussian']:.0f} ms",
+        f"{ms['gaussian'] / ms['fit']:.0f}x",
+        f"±{100 * timings['ours'].spread:.0f} %",
+    ]
 
 
 TABLES = {
@@ -146,7 +146,7 @@ TABLES = {
             "triangular products",
             "ratio",
             f"L-BFGS on a, {EVALUATIONS} steps",
-            "fit to 1e-8",
+            "fit",
             "GaussianProcessClassifier",
             "ratio",
             "spread",

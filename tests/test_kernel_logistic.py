@@ -64,7 +64,6 @@ def one_thread():
 def by_landmarks(monkeypatch):
     """As if 60 samples were many."""
     monkeypatch.setattr(kernel_logistic, "EXACT", 0)
-    monkeypatch.setattr(kernel_logistic, "LANDMARKS", 1.5)
 
 
 def laplacian(a, b):
@@ -188,7 +187,7 @@ def test_landmarks_change_the_way_only(seed, power, kernel):
         patch.setattr(kernel_logistic, "PRODUCTS", 1.0)
         answer = solve(K, target > 0, bound)
         patch.setattr(kernel_logistic, "PRODUCTS", 0.0)  # at once too many: B is factored
-        patch.setattr(kernel_logistic, "LANDMARKS", 0.3)
+        patch.setattr(kernel_logistic, "LANDMARKS", 0.1)
         fallen_back = solve(K, target > 0, bound)
     for other in (answer, fallen_back):
         assert other.gradient < 1e-8

@@ -6,7 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from manyclass.simulated import gaussian_classes, pairwise_probabilities
+from manyclass.simulated import (
+    GaussianClasses,
+    gaussian_classes,
+    gaussian_mixtures,
+    pairwise_probabilities,
+)
 
 
 def test_gaussian_classes_have_the_stated_moments():
@@ -61,6 +66,60 @@ def test_gaussian_classes_seeds():
         one.sample(2, random_state=0)[0], same.sample(2, random_state=0)[0]
     )
     assert (one.sample(2, random_state=0)[0] != one.sample(2, random_state=1)[0]).all()
+
+
+def test_gaussian_mixtures_have_the_stated_moments():
+    population = gaussian_mixtures(2, 3, 4, separation=1.0, spread=0.5, random_state=0)
+    X, y = population.sample(40000, random_state=1)
+    for c in range(2):
+        means = population.means[c]
+        between = np.cov(means.T, bias=True)
+        np.testing.assert_allclose(X[y == c].mean(axis=0), means.mean(axis=0), atol=0.02)
+        np.testing.assert_allclose(np.cov(X[y == c].T), between + 0.64 * np.eye(4), atol=0.03)
+
+
+def test_gaussian_mixtures_posterior_is_bayes_rule():
+    population = gaussian_mixtures(3, 2, 2, deviation=0.5, random_state=5)
+    X, _ = population.sample(5, random_state=6)
+    density = np.zeros((len(X), 3))
+    for c in range(3):
+        for mean in population.means[c]:
+            density[:, c] += multivariate_normal(mean, 0.25 * np.eye(2)).pdf(X)
+    expected = density / density.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(population.posterior(X), expected, rtol=1e-8, atol=1e-300)
+
+
+def test_gaussian_mixtures_of_one_component_are_gaussians():
+    mixture = gaussian_mixtures(3, 1, 2, deviation=0.5, random_state=5)
+    gaussians = GaussianClasses(
+        means=mixture.means[:, 0],
+        axes=np.tile(np.eye(2), (3, 1, 1)),
+        variances=np.full((3, 2), 0.25),
+    )
+    X, _ = mixture.sample(5, random_state=6)
+    np.testing.assert_allclose(mixture.posterior(X), gaussians.posterior(X), atol=1e-12)
+
+
+def test_gaussian_mixtures_far_away_are_still_probabilities():
+    p = gaussian_mixtures(random_state=0).posterior([[1e3, -1e3], [0.0, 1e6]])
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
+
+
+def test_gaussian_mixtures_seeds():
+    one, same = gaussian_mixtures(random_state=4), gaussian_mixtures(random_state=4)
+    np.testing.assert_array_equal(one.means, same.means)
+    np.testing.assert_array_equal(
+        one.sample(2, random_state=0)[0], same.sample(2, random_state=0)[0]
+    )
+    assert (one.sample(2, random_state=0)[0] != one.sample(2, random_state=1)[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("separation", -1.0), ("spread", np.nan), ("deviation", 0.0)]
+)
+def test_gaussian_mixtures_refuses(option, value):
+    with pytest.raises(ValueError, match=f"{option} must be a .*standard deviation"):
+        gaussian_mixtures(**{option: value})
 
 
 @given(

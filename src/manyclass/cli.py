@@ -1,24 +1,69 @@
-"""The command line: ``manyclass demo``."""
+"""The command line: ``manyclass demo`` and ``manyclass reproduce``."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from manyclass import __version__
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return arguments.run(arguments)
+    except (FileNotFoundError, ValueError) as error:
+        print(f"manyclass {arguments.command}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; what was finished is kept", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="manyclass", description="Calibrated class probabilities from binary classifiers."
     )
     parser.add_argument("--version", action="version", version=f"manyclass {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser("demo", help="compare classifiers on the handwritten digits")
-    parser.parse_args(argv)
-    return demo()
+    compare = commands.add_parser("demo", help="compare classifiers on the handwritten digits")
+    compare.set_defaults(run=lambda arguments: demo())
+    repeat = commands.add_parser(
+        "reproduce", help="run the experiments of the papers", description=reproduce.__doc__
+    )
+    repeat.add_argument("name", nargs="?", help="an experiment, a paper, or all; none lists them")
+    repeat.add_argument("--scale", choices=("quick", "paper"), default="quick")
+    repeat.add_argument(
+        "--output", type=Path, help="folder (default: experiments, or for quick reproduced)"
+    )
+    repeat.add_argument("--jobs", type=int, default=1, help="processes")
+    repeat.set_defaults(run=reproduce)
+    return parser
+
+
+def reproduce(arguments: argparse.Namespace) -> int:
+    """Run the experiments of the papers, and write their pages. Interrupted runs go on."""
+    from manyclass import experiments
+    from manyclass.experiments.pages import write_page
+    from manyclass.experiments.runner import run
+
+    if arguments.name is None:
+        for name, experiment in experiments.all_experiments().items():
+            print(f"{name:24}{experiment.title}")
+        return 0
+    output = arguments.output
+    if output is None:
+        output = Path("experiments" if arguments.scale == "paper" else "reproduced")
+    found = experiments.find(arguments.name)
+    for experiment in found:
+        run(experiment, arguments.scale, output / experiment.paper, arguments.jobs)
+    for paper in dict.fromkeys(experiment.paper for experiment in found):
+        title, all_of_it = experiments.of_paper(paper)
+        print(write_page(paper, title, all_of_it, arguments.scale, output / paper))
+    return 0
 
 
 def demo() -> int:

@@ -38,7 +38,7 @@ Solver = Callable[[Array], Array]
 
 FIRST, RAISE = 1.0, 10.0  # C times the kernel's mean diagonal to begin with, and its growth
 EXACT = 250  # samples up to which B itself is factored
-LANDMARKS = 2.0  # times the square root of the number of samples
+LANDMARKS = 0.5  # times the square root of n, times 2 more than there are shares
 PRODUCTS = 0.1  # of n: products with K in a step, beyond which B is factored as well
 COMPLETE = 1e-12  # what may be left of the diagonal when its factorisation ends
 GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
@@ -171,7 +171,8 @@ def solve(
     >>> solve(K, np.array([True, False]), np.ones(2)).dual.round(4)
     array([ 0.4446, -0.4446])
     """
-    sign, newton = np.where(positive, 1.0, -1.0), _Newton(K)
+    sign, shares = np.where(positive, 1.0, -1.0), _shares(K, bound)
+    newton = _Newton(K, int(LANDMARKS * (2 + len(shares)) * np.sqrt(len(K))))
     loss = Loss(sign, bound)
     nothing = np.zeros(len(bound))
     at, n_iter = _Point(loss, nothing, loss.constant(), nothing), 0
@@ -179,7 +180,7 @@ def solve(
     if given.objective < at.objective:
         at = given
     else:
-        for share in _shares(K, bound)[:max_iter]:
+        for share in shares[:max_iter]:
             part = Loss(sign, share * bound)
             at, n_iter = newton.step(part, _Point(part, at.a, at.b, at.Ka)), n_iter + 1
         at = _Point(loss, at.a, at.b, at.Ka)
@@ -210,12 +211,15 @@ def _shares(K: Array, bound: Array) -> list[float]:
 class _Newton:
     """Newton steps for one kernel matrix."""
 
-    def __init__(self, K: Array):
+    def __init__(self, K: Array, n_landmarks: int):
         self.K, self.exact = K, len(K) <= EXACT
-        self.factor = _factor_exactly(K) if self.exact else _factor_by_landmarks(K)
+        self.factor = _factor_exactly(K) if self.exact else _factor_partly(K, n_landmarks)
 
     def step(self, loss: Loss, at: _Point) -> _Point:
-        """Return the point with the least objective in the Newton direction."""
+        """Return the point with the least objective in the Newton direction.
+
+        The same point again if numbers overflow on the way.
+        """
         to = _direction(self.K, loss, at, self.factor)
         if to.exhausted and not self.exact:
             self.factor, self.exact = _factor_exactly(self.K), True
@@ -225,7 +229,8 @@ class _Newton:
         # Rounding adds up over the steps, but only what it is at the last ones counts.
         fresh = self.exact or at.gradient < ROUGH
         Ka = symmetric_product(self.K, a) if fresh else at.Ka + length * to.Ka
-        return _Point(loss, a, at.b + length * to.b, Ka)
+        new = _Point(loss, a, at.b + length * to.b, Ka)
+        return new if np.isfinite(new.objective) else at
 
 
 @summing_kernel
@@ -282,14 +287,14 @@ def _newton_matrix(K: Array, root: Array) -> Array:
     return B
 
 
-def _factor_by_landmarks(K: Array) -> _Factor:
+def _factor_partly(K: Array, n_landmarks: int) -> _Factor:
     """Put F'F, some steps of K's Cholesky factorisation, in the place of K, and D on top.
 
     Pivots are drawn in proportion to what is left of the diagonal (Y. Chen, E. N. Epperly,
     J. A. Tropp, R. J. Webber, "Randomly pivoted Cholesky", Comm. Pure Appl. Math. 78,
     2025), with multiples of the golden ratio for random numbers.
     """
-    F = np.zeros((int(LANDMARKS * np.sqrt(len(K))), len(K)))
+    F = np.zeros((min(n_landmarks, len(K)), len(K)))
     rest = np.maximum(np.diagonal(K), 0.0)
     for m in range(len(F)):
         total = np.cumsum(rest)
