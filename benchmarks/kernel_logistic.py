@@ -24,8 +24,9 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.timing import interleave
 from manyclass import datasets
-from manyclass.banks.kernel_logistic import gram, solve
+from manyclass.banks.kernel_logistic import gram
 from manyclass.banks.kernels import Kernel, resolve_gamma
+from manyclass.banks.logistic_newton import solve
 from manyclass.learners.kernel_logistic import KernelLogisticRegression
 
 SETS = ("satimage", "letter")

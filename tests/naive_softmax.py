@@ -129,7 +129,9 @@ class Reference:
 def cross_validate(values, y, code: Code, C: float) -> tuple[int, float]:
     """Number of errors and mean negative log-likelihood over five folds."""
     errors, losses = [], []
-    for train, test in StratifiedKFold(5).split(values, y):
+    order = np.random.RandomState(0).permutation(len(y))
+    for train, test in StratifiedKFold(5).split(values, y[order]):
+        train, test = np.sort(order[train]), np.sort(order[test])
         reference = Reference(values[train], y[train], np.ones(len(train)), code, C)
         w, biases = reference.spread(reference.solve())
         for i in test:

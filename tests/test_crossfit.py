@@ -171,10 +171,25 @@ class TestFolds:
         assert all(np.unique(y[train]).size == k for train, _ in folds)
 
     def test_numbers_mean_stratified_folds(self):
-        expected = StratifiedKFold(3).split(X, y)
-        for ours, theirs in zip(make_folds(3, X, y, classes), expected, strict=True):
-            for rows, other in zip(ours, theirs, strict=True):
-                assert_array_equal(rows, other)
+        order = np.random.RandomState(0).permutation(len(y))
+        expected = StratifiedKFold(3).split(X, y[order])
+        for (train, test), (_, other) in zip(make_folds(3, X, y, classes), expected, strict=True):
+            assert_array_equal(test, np.sort(order[other]))
+            assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(len(y)))
+
+    def test_ordered_rows_are_spread_over_the_folds(self):
+        """Within a class, no fold is a run of neighbours."""
+        ordered = np.zeros(300, dtype=np.intp)
+        for _, test in make_folds(3, np.zeros((300, 1)), ordered, np.array(["a"])):
+            assert len(test) == 100
+            assert abs(test.mean() - 149.5) < 25
+
+    def test_names_of_classes_do_not_matter(self):
+        renamed = (y + 1) % (y.max() + 1)
+        for ours, others in zip(
+            make_folds(3, X, y, classes), make_folds(3, X, renamed, classes), strict=True
+        ):
+            assert_array_equal(ours[1], others[1])
 
     def test_splitters_and_lists_of_splits_are_taken_as_they_are(self):
         splitter = KFold(3, shuffle=True, random_state=5)

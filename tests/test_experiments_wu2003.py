@@ -19,6 +19,7 @@ from manyclass import CoupledClassifier, CoupledSVC
 from manyclass.banks import KernelBank, Untrusted
 from manyclass.datasets import Dataset
 from manyclass.experiments import pages
+from manyclass.experiments.intervals import Interval, all_of, normal_interval, t_interval
 from manyclass.experiments.results import Measurement
 from manyclass.experiments.runner import run
 from manyclass.experiments.wu2003 import (
@@ -32,7 +33,6 @@ from manyclass.experiments.wu2003 import (
     table1_page,
 )
 from manyclass.experiments.wu2003.figure1_results import Outcome
-from manyclass.experiments.wu2003.intervals import Interval, all_of, normal_interval, t_interval
 from manyclass.experiments.wu2003.search import (
     CALIBRATIONS,
     LEFT_OUT,

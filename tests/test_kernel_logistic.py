@@ -29,8 +29,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, codes
-from manyclass.banks import Bank, KernelLogisticBank, Untrusted, fit_bank, kernel_logistic
-from manyclass.banks.kernel_logistic import left_out_changes, scale_gamma, solve
+from manyclass.banks import Bank, KernelLogisticBank, Untrusted, fit_bank, logistic_newton
+from manyclass.banks.kernel_logistic import scale_gamma
+from manyclass.banks.logistic_newton import left_out_changes, solve
 from manyclass.learners.kernel_logistic import KernelLogisticRegression, kernel_logistic_path
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
@@ -63,7 +64,7 @@ def one_thread():
 @pytest.fixture
 def by_landmarks(monkeypatch):
     """As if 60 samples were many."""
-    monkeypatch.setattr(kernel_logistic, "EXACT", 0)
+    monkeypatch.setattr(logistic_newton, "EXACT", 0)
 
 
 def laplacian(a, b):
@@ -183,11 +184,11 @@ def test_landmarks_change_the_way_only(seed, power, kernel):
     bound = 10.0**power * rng.uniform(0.5, 2.0, 80)
     expected = solve(K, target > 0, bound)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel_logistic, "EXACT", 0)
-        patch.setattr(kernel_logistic, "PRODUCTS", 1.0)
+        patch.setattr(logistic_newton, "EXACT", 0)
+        patch.setattr(logistic_newton, "PRODUCTS", 1.0)
         answer = solve(K, target > 0, bound)
-        patch.setattr(kernel_logistic, "PRODUCTS", 0.0)  # at once too many: B is factored
-        patch.setattr(kernel_logistic, "LANDMARKS", 0.1)
+        patch.setattr(logistic_newton, "PRODUCTS", 0.0)  # at once too many: B is factored
+        patch.setattr(logistic_newton, "LANDMARKS", 0.1)
         fallen_back = solve(K, target > 0, bound)
     for other in (answer, fallen_back):
         assert other.gradient < 1e-8
@@ -382,7 +383,7 @@ def cosines(a, b):
 @pytest.mark.parametrize("params", [{"kernel": cosines}, {"kernel": "sigmoid", "gamma": 1.0}])
 @pytest.mark.parametrize("exact", [0, 250])
 def test_indefinite_kernels(params, exact, monkeypatch):
-    monkeypatch.setattr(kernel_logistic, "EXACT", exact)
+    monkeypatch.setattr(logistic_newton, "EXACT", exact)
     for C in (1.0, 100.0):
         with pytest.raises(ValueError, match="not positive semi-definite.*Choose another kernel"):
             KernelLogisticRegression(C=C, **params).fit(X, TWO)

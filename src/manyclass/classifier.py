@@ -87,9 +87,9 @@ class CoupledClassifier(RoutingMixin, CoupledBase):
     >>> X, y = load_iris(return_X_y=True)
     >>> model = CoupledClassifier(SVC()).fit(X, y)
     >>> model.predict_proba(X[[0, 70, 133]]).round(2)
-    array([[0.99, 0.  , 0.  ],
-           [0.  , 0.52, 0.48],
-           [0.  , 0.35, 0.65]])
+    array([[1.  , 0.  , 0.  ],
+           [0.  , 0.55, 0.45],
+           [0.  , 0.37, 0.63]])
     """
 
     def __init__(

@@ -32,7 +32,7 @@ def make_folds(
     split_params: Mapping[str, Any] | None = None,
     warn: bool = True,
 ) -> list[Fold]:
-    """Return (train, test) rows, stratified by class where ``cv`` is a number.
+    """Return (train, test) rows, shuffled and stratified by class where ``cv`` is a number.
 
     A class with fewer samples than folds is spread over as many folds as it has
     samples; the only sample of a class is never left out, and a warning says so.
@@ -51,8 +51,12 @@ def make_folds(
         warn_single(y, classes, stacklevel=7)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        folds = list(StratifiedKFold(n_splits).split(np.zeros(len(y)), y))
-    held_out = [test[~single[test]] for _, test in folds]
+        # Neighbouring rows are often alike, and folds of them unlike each other. The rows are
+        # shuffled, not the folds: names of classes have no part in it.
+        order = np.random.RandomState(0).permutation(len(y))
+        splits = StratifiedKFold(n_splits).split(np.zeros(len(y)), y[order])
+        folds = [np.sort(order[test]) for _, test in splits]
+    held_out = [test[~single[test]] for test in folds]
     return [(np.setdiff1d(np.arange(len(y)), test), test) for test in held_out]
 
 

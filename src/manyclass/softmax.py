@@ -270,8 +270,8 @@ class SimplifiedSoftmax(TrainedSoftmax):
     >>> model = CoupledClassifier(SVC(), combiner=SimplifiedSoftmax()).fit(X, y)
     >>> model.predict_proba(X[[0, 70, 133]]).round(2)
     array([[1.  , 0.  , 0.  ],
-           [0.  , 0.54, 0.46],
-           [0.  , 0.32, 0.68]])
+           [0.  , 0.55, 0.45],
+           [0.  , 0.3 , 0.7 ]])
     """
 
     key = "softmax-simplified"

@@ -16,14 +16,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass._sklearn import check_sample_weight, n_samples
 from manyclass.banks.kernel_logistic import (
-    TINY,
     accepted_sparse,
     gram,
     scale_gamma,
-    solve,
     warn_unconverged,
 )
 from manyclass.banks.kernels import Kernel
+from manyclass.banks.logistic_newton import TINY, solve
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 BLOCK_ENTRIES = 2**20  # of the kernel matrix when predicting: 8 MB

@@ -365,8 +365,8 @@ class BoostedNaiveBayes(_OnCells):
            [0.04, 0.96]])
     >>> CoupledClassifier(model, combiner="ht").fit(X, y).predict_proba(X[[0, 70, 77]]).round(2)
     array([[0.99, 0.01, 0.  ],
-           [0.  , 0.57, 0.43],
-           [0.  , 0.63, 0.37]])
+           [0.  , 0.56, 0.43],
+           [0.  , 0.61, 0.38]])
     """
 
     def __init__(

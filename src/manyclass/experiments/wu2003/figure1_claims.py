@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from manyclass.experiments.intervals import Interval, all_of
 from manyclass.experiments.results import Measurement
 from manyclass.experiments.runner import Claim, Verdict
 from manyclass.experiments.wu2003.figure1 import CASES
 from manyclass.experiments.wu2003.figure1_results import LABELS, LEVEL, Outcome
-from manyclass.experiments.wu2003.intervals import Interval, all_of
 
 ALIKE = 0.02  # accuracies that differ by less are called alike
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from manyclass.experiments.intervals import Interval, normal_interval
 from manyclass.experiments.results import Measurement
 from manyclass.experiments.wu2003.figure1 import CASES, SIZES, data_name, wins_over
-from manyclass.experiments.wu2003.intervals import Interval, normal_interval
 
 LABELS = {"ht": "HT", "wlw1": "δ1", "wlw2": "δ2", "vote": "V", "pkpd": "PKPD", "logit": "logit"}
 LEVEL = 0.99  # of the intervals: there are many of them

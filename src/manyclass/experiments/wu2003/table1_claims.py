@@ -8,9 +8,9 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import chi2
 
+from manyclass.experiments.intervals import Interval, all_of, t_interval
 from manyclass.experiments.results import Measurement
 from manyclass.experiments.runner import Claim, Verdict
-from manyclass.experiments.wu2003.intervals import Interval, all_of, t_interval
 from manyclass.experiments.wu2003.table1 import SCALES
 from manyclass.experiments.wu2003.table1_results import LABELS, Table, as_paper, n_classes
 

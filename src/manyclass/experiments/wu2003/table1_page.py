@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from manyclass.experiments import pages
+from manyclass.experiments.intervals import t_interval
 from manyclass.experiments.results import Measurement
-from manyclass.experiments.wu2003.intervals import t_interval
 from manyclass.experiments.wu2003.search import (
     CALIBRATIONS,
     LEFT_OUT,
