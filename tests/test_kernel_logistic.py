@@ -816,3 +816,11 @@ class TestCoupled:
         model = CoupledClassifier(KernelLogisticRegression(), combiner="max-wins").fit(frame, y)
         assert model.bank_.kind == "margin"
         assert model.score(frame, y) > 0.5
+
+
+def test_a_residual_that_rounds_to_nothing():
+    """Five copies of one point: the step is found at once, and nothing is left to divide by."""
+    point = np.random.default_rng(0).normal(size=(5, 3))[[0, 0, 0, 0, 0]]
+    model = KernelLogisticRegression(C=10.0**-2.9861003595583977, gamma=0.3)
+    model.fit(point, [0, 1, 0, 1, 0])
+    assert_allclose(model.predict_proba(point)[:, 1], 0.4, atol=1e-6)

@@ -333,10 +333,10 @@ def _direction(K: Array, loss: Loss, at: _Point, factor: _Factor) -> _Direction:
         db += shift
         norm = float(residual @ z)
         slope = float(at.r @ Kda + excess * db)  # the gradient is K r in a, sum(r - a) in b
-        if products == limit or (
-            np.abs(root * residual).max() <= share * largest
-            and residual @ residual <= max(-share * slope, rounding)
-        ):
+        reached = np.abs(root * residual).max() <= share * largest and (
+            residual @ residual <= max(-share * slope, rounding)
+        )
+        if reached or products == limit or norm <= 0.0:  # no length is left to go along
             break
         p = z + (norm / last) * p
         Kp = symmetric_product(K, root * p)
