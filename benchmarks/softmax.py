@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 from benchmarks.timing import interleave
 from manyclass import CoupledClassifier, datasets
-from manyclass._softmax_kernel import own_columns
+from manyclass._softmax_solver import own_columns
 from manyclass.softmax import SimplifiedSoftmax, Softmax
 
 CODES = ("one-vs-one", "one-vs-rest", "sparse-random")

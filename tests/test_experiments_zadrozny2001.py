@@ -23,7 +23,7 @@ from manyclass.experiments.zadrozny2001 import claims as claims
 from manyclass.experiments.zadrozny2001 import measuring as measuring
 from manyclass.experiments.zadrozny2001 import pages as page
 from manyclass.experiments.zadrozny2001.published import least_and_most, published_lines
-from manyclass.learners.naive_bayes import BoostedNaiveBayes
+from manyclass.learners import BoostedNaiveBayes
 from manyclass.metrics import zadrozny_mse
 
 TABLES, FIGURE = zadrozny2001.EXPERIMENTS

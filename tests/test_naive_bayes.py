@@ -24,8 +24,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from manyclass import CoupledClassifier
-from manyclass.learners import _binning
-from manyclass.learners.naive_bayes import BinnedNaiveBayes, BoostedNaiveBayes
+from manyclass.learners import BinnedNaiveBayes, BoostedNaiveBayes, _binning
 
 MIXED = [False, False, True, True]  # which columns of the tables below hold categories
 BOTH = pytest.mark.parametrize("cls", [BinnedNaiveBayes, BoostedNaiveBayes])

@@ -29,8 +29,8 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from manyclass import CoupledClassifier, _softmax_kernel, codes, softmax
-from manyclass._softmax_kernel import (
+from manyclass import CoupledClassifier, _softmax_solver, codes, softmax
+from manyclass._softmax_solver import (
     by_descent,
     by_pivots,
     evaluate,
@@ -152,7 +152,7 @@ class TestOptimum:
         values, y = noisy_margins(TERNARY)
         for combiner in (Softmax(C=0.3), SimplifiedSoftmax(1e-4)):
             newton = weights_of(fitted(combiner, values, y, TERNARY))
-            monkeypatch.setattr(_softmax_kernel, "MOST_FOR_NEWTON", 1)
+            monkeypatch.setattr(_softmax_solver, "MOST_FOR_NEWTON", 1)
             quasi = fitted(combiner, values, y, TERNARY)
             monkeypatch.undo()
             assert quasi.n_iter_ > 10
@@ -189,7 +189,7 @@ class TestSolver:
         return sample.likelihood()
 
     def test_derivatives_are_those_of_differences(self, monkeypatch):
-        monkeypatch.setattr(_softmax_kernel, "BLOCK", 100)  # a few rows at a time
+        monkeypatch.setattr(_softmax_solver, "BLOCK", 100)  # a few rows at a time
         likelihood = self.problem()
         u = np.random.default_rng(0).uniform(0, 1, likelihood.size)
         value, gradient, P = likelihood.value_and_gradient(u)
@@ -227,18 +227,18 @@ class TestSolver:
         likelihood = self.problem()
         ridge = np.full(likelihood.size, 1e-3)
         good = minimise(likelihood, ridge, 1e-9, 100)
-        search, calls = _softmax_kernel.search_line, []
+        search, calls = _softmax_solver.search_line, []
 
         def fail_once(*args):
             calls.append(args)
             return None if len(calls) == 1 else search(*args)
 
         # Second derivatives from elsewhere are made anew, then the step works.
-        monkeypatch.setattr(_softmax_kernel, "search_line", fail_once)
+        monkeypatch.setattr(_softmax_solver, "search_line", fail_once)
         origin = good._replace(u=np.zeros(likelihood.size))
         assert_allclose(minimise(likelihood, ridge, 1e-9, 100, origin).u, good.u, atol=1e-6)
         # Nothing works: that is converged only where rounding is to blame.
-        monkeypatch.setattr(_softmax_kernel, "search_line", lambda *args: None)
+        monkeypatch.setattr(_softmax_solver, "search_line", lambda *args: None)
         assert not minimise(likelihood, ridge, 1e-9, 100).converged
         assert minimise(likelihood, ridge, 1e-30, 100, good).converged
 
@@ -678,8 +678,8 @@ class TestErrors:
         def only_3_steps(*args, options, **rest):
             return minimize(*args, options={**options, "maxiter": 3}, **rest)
 
-        monkeypatch.setattr(_softmax_kernel, "MOST_FOR_NEWTON", most_for_newton)
-        monkeypatch.setattr(_softmax_kernel, "minimize", only_3_steps)
+        monkeypatch.setattr(_softmax_solver, "MOST_FOR_NEWTON", most_for_newton)
+        monkeypatch.setattr(_softmax_solver, "minimize", only_3_steps)
         with pytest.warns(ConvergenceWarning, match="did not converge in 1 of its fits") as seen:
             clone(combiner).fit(self.values, self.y, TERNARY)
         assert len(seen) == 1 and seen[0].filename == __file__

@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._sklearn import check_sample_weight
-from manyclass._softmax_kernel import (
+from manyclass._softmax_solver import (
     Array,
     Code,
     Indices,

@@ -20,7 +20,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass.learners._neighbors_kernel import count_errors, count_votes, euclidean, nearest
-from manyclass.learners.thresholds import encode_binary
+from manyclass.learners._two_classes import encode_binary
 
 MOST_NEIGHBORS = 25
 WIDEST, STEPS = 1.4, 14  # biases on either side of 1

@@ -17,10 +17,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import get_tags, indexable
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     check_is_fitted,
-    column_or_1d,
 )
 
 from manyclass._routing import RoutingMixin
@@ -30,6 +28,7 @@ from manyclass._sklearn import (
     check_sample_weight,
     take_rows,
 )
+from manyclass.learners._two_classes import encode_binary
 from manyclass.learners.threshold_search import (
     FARTHEST,
     LEAST,
@@ -78,23 +77,6 @@ def _logit(estimator, X, is_logit: bool) -> NDArray[np.float64]:
 
 
 # -- the data --------------------------------------------------------------------------
-
-
-def encode_binary(y, name: str) -> tuple[NDArray, NDArray[np.intp]]:
-    """Return the two classes, and y as 0 and 1; ``name`` is of the estimator that asks."""
-    check_classification_targets(y)
-    classes, sides = np.unique(column_or_1d(y, warn=True), return_inverse=True)
-    if len(classes) > 2:
-        raise ValueError(
-            f"Only binary classification is supported. y has {len(classes)} classes: use "
-            f"CoupledClassifier({name}(...)), which fits one {name} for every pair of them."
-        )
-    if len(classes) < 2:
-        raise ValueError(
-            f"y has only one class, {classes[0]}: there is nothing to tell apart. Pass samples "
-            "of two classes."
-        )
-    return classes, sides
 
 
 def _check_both_sides(classes, sides, weight) -> None:

@@ -26,7 +26,7 @@ from manyclass.coupling.general import Zadrozny
 from manyclass.crossfit import make_folds, out_of_sample_scores
 from manyclass.decoding import LossBased
 from manyclass.experiments.runner import Row
-from manyclass.learners.naive_bayes import BinnedNaiveBayes, BoostedNaiveBayes
+from manyclass.learners import BinnedNaiveBayes, BoostedNaiveBayes
 
 FOLDS = 5
 ENOUGH_ROWS = 5000  # to fit one number, the temperature: as CoupledClassifier does

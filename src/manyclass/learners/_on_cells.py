@@ -1,0 +1,120 @@
+"""From X and y to cells, classes and weights: what naive Bayes classifiers share."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_consistent_length
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from manyclass._sklearn import as_indexable, check_sample_weight
+from manyclass.learners._binning import (
+    Bins,
+    Categories,
+    EqualWidth,
+    Table,
+    categorical_mask,
+    is_frame,
+    read_table,
+)
+from manyclass.learners._estimates import NaiveBayes
+
+Array = NDArray[np.float64]
+
+
+class OnCells(ClassifierMixin, BaseEstimator):
+    """What both classifiers share: the way from X and y to cells, classes and weights.
+
+    Subclasses have the parameters ``n_bins``, ``smoothing`` and
+    ``categorical_features``.
+    """
+
+    n_bins: int
+    smoothing: float
+
+    def _learner(self, X, y, sample_weight) -> tuple[NaiveBayes, Array]:
+        """Set what describes classes and cells; return naive Bayes, and weights for it."""
+        check_count("n_bins", self.n_bins)
+        _check_smoothing(self.smoothing)
+        check_classification_targets(y)
+        table = self._read(X, reset=True)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(table.columns[0], y)
+        weights = check_sample_weight(sample_weight, table.columns[0])
+        _check_total(weights)
+        classes, indices = np.unique(y, return_inverse=True)
+        self._check_classes(classes, np.bincount(indices, weights=weights))
+        weighty = weights > 0  # a row of no weight is as if it were not there
+        if not weighty.all():
+            table, indices, weights = table.take(weighty), indices[weighty], weights[weighty]
+        self.classes_ = classes
+        self.is_categorical_ = categorical_mask(self.categorical_features, table)
+        self.bins_ = Bins.fit(table, self.is_categorical_, self.n_bins)
+        one_hot = self.bins_.one_hot(table)
+        learner = NaiveBayes(self.bins_, one_hot, indices, len(classes), self.smoothing)
+        return learner, weights
+
+    def _check_classes(self, classes: NDArray, shares: NDArray) -> None:
+        """Raise a ``ValueError`` for classes that cannot be learned."""
+
+    def _read(self, X, reset: bool) -> Table:
+        X = as_indexable(X)
+        if not is_frame(X):
+            X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
+            return read_table(X)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if 0 in X.shape:
+            raise ValueError(
+                f"X has {X.shape[0]} sample(s) and {X.shape[1]} feature(s): at least one of each "
+                "is needed."
+            )
+        return read_table(X)
+
+    @property
+    def bin_edges_(self) -> list[Array | None]:
+        """Edges of the bins of each numeric attribute; None for categorical ones."""
+        return [a.edges if isinstance(a, EqualWidth) else None for a in self.bins_.attributes]
+
+    @property
+    def categories_(self) -> list[NDArray | None]:
+        """Categories of each categorical attribute; None for numeric ones."""
+        return [a.values if isinstance(a, Categories) else None for a in self.bins_.attributes]
+
+    @property
+    def cell_offsets_(self) -> NDArray[np.intp]:
+        """First cell of each attribute, and the number of all cells."""
+        return self.bins_.offsets
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = self.categorical_features is not None
+        # Strings are taken too. The tag `string` would promise that any object is.
+        return tags
+
+
+def check_count(name: str, value) -> None:
+    """Raise a ``ValueError`` unless ``value`` is a whole number from 1 on."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}.")
+
+
+def _check_smoothing(value) -> None:
+    """Raise a ``ValueError`` unless ``value`` is positive and finite."""
+    if not isinstance(value, Real) or not 0 < float(value) < np.inf:
+        raise ValueError(
+            f"smoothing must be a positive number, got {value!r}: without any, one unseen value "
+            "would make a class impossible."
+        )
+
+
+def _check_total(weights: Array) -> None:
+    """Raise a ``ValueError`` unless the weights have a positive, finite sum."""
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not 0 < total < np.inf:
+        raise ValueError(f"sample_weight sums to {total}: a positive, finite sum is needed.")

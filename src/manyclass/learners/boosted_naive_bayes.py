@@ -1,0 +1,228 @@
+"""Boosted naive Bayes on binned attributes, of two classes (Elkan 1997)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit
+from sklearn.utils.validation import check_is_fitted
+
+from manyclass.learners._boosting import boost
+from manyclass.learners._on_cells import OnCells, check_count
+
+EVEN = 4 * np.finfo(np.float64).eps  # log-odds that no probability can tell from 0
+
+Array = NDArray[np.float64]
+
+
+class BoostedNaiveBayes(OnCells):
+    """Boosted naive Bayes: a classifier of two classes, on binned and categorical attributes.
+
+    Each round fits naive Bayes (as :class:`BinnedNaiveBayes` does) to weighted samples;
+    its probability h of the second class errs by |y - h|. With e the mean error
+    under the weights and b = e / (1 - e), the weights are multiplied by
+    b^(1 - |y - h|) for the next round, and scaled to the sum they had at first. The
+    answer of all rounds is 1 / (1 + prod_t b_t^(2 h_t - 1)).
+
+    Parameters
+    ----------
+    n_rounds : int, default=10
+        Rounds of boosting. It stops before a round with e >= 1/2, and after one with
+        e = 0. If the first has e >= 1/2, the answer is its h: plain naive Bayes.
+    n_bins : int, default=10
+        Bins of equal width for each numeric attribute, between the least and the
+        greatest value seen in ``fit``. Values outside belong to the first or the last.
+    smoothing : float, default=1.0
+        What is added to the weight of each cell, 1 being one sample (Laplace).
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns hold categories, each of which is a cell of its own.
+
+        - "from_dtype": columns of type category, string or bool; columns of Python
+          objects, unless all values of the training set that are not missing are
+          numbers.
+        - array-like: a mask of one bool per column, or the indices of columns, or
+          their names where X has them.
+        - ``None``: none; all must be numbers.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The class labels.
+    n_rounds_ : int
+        Number of rounds kept.
+    betas_ : ndarray of shape (n_rounds_,)
+        b of each round, less than 1 but for a first round with e >= 1/2.
+    class_log_prior_ : ndarray of shape (n_rounds_, 2)
+        Logarithm of the share of each class in the weights of each round.
+    feature_log_prob_ : ndarray of shape (n_rounds_, 2, cells)
+        Logarithm of the estimates; attribute j has those from
+        ``cell_offsets_[j]`` to ``cell_offsets_[j + 1]``.
+    cell_offsets_ : ndarray of shape (n_features + 1,)
+        First cell of each attribute, and the number of all cells.
+    bin_edges_ : list of n_features arrays or None
+        Edges of the bins; None for a categorical attribute. A constant has one bin,
+        and an attribute that is always missing none.
+    categories_ : list of n_features arrays or None
+        Categories seen; None for a numeric attribute.
+    is_categorical_ : bool ndarray of shape (n_features,)
+        Which columns hold categories.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X has them.
+
+    See Also
+    --------
+    BinnedNaiveBayes : Without boosting, for any number of classes.
+    manyclass.CoupledClassifier : Makes many classes of two.
+
+    Notes
+    -----
+    Missing values (NaN, None, pandas' NA) are ignored: the attribute adds nothing for
+    that sample, in ``fit`` as in prediction. So are categories that were not
+    seen in ``fit``.
+
+    The weights of a round sum to that of ``sample_weight``, or to the number of samples,
+    and not to 1: smoothing weighs the same in every round and against any number of samples.
+
+    References
+    ----------
+    C. Elkan (1997), "Boosting and naive Bayesian learning", report CS97-557,
+    University of California, San Diego.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manyclass import CoupledClassifier
+    >>> from manyclass.learners import BoostedNaiveBayes
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = BoostedNaiveBayes().fit(X, y == 1)
+    >>> model.predict_proba(X[[0, 70, 77]]).round(2)
+    array([[1.  , 0.  ],
+           [0.71, 0.29],
+           [0.04, 0.96]])
+    >>> CoupledClassifier(model, combiner="ht").fit(X, y).predict_proba(X[[0, 70, 77]]).round(2)
+    array([[0.99, 0.01, 0.  ],
+           [0.  , 0.56, 0.43],
+           [0.  , 0.61, 0.38]])
+    """
+
+    def __init__(
+        self,
+        n_rounds: int = 10,
+        n_bins: int = 10,
+        smoothing: float = 1.0,
+        *,
+        categorical_features="from_dtype",
+    ):
+        self.n_rounds = n_rounds
+        self.n_bins = n_bins
+        self.smoothing = smoothing
+        self.categorical_features = categorical_features
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n, n_features)
+            Numbers and categories.
+        y : array-like of shape (n,)
+            Labels of two classes.
+        sample_weight : array-like of shape (n,), optional
+            Weights in the first round; a weight of 2 is as good as two samples.
+
+        Returns
+        -------
+        self
+        """
+        check_count("n_rounds", self.n_rounds)
+        rounds = boost(*self._learner(X, y, sample_weight), self.n_rounds)
+        self.n_rounds_ = len(rounds)
+        self.betas_ = np.array([one.beta for one in rounds])
+        self.class_log_prior_ = np.array([one.estimates.prior for one in rounds])
+        self.feature_log_prob_ = np.array([one.estimates.conditional for one in rounds])
+        return self
+
+    def _check_classes(self, classes: NDArray, shares: NDArray) -> None:
+        if len(classes) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: "
+                f"y has {len(classes)} classes. Use CoupledClassifier(BoostedNaiveBayes())."
+            )
+        present = classes[shares > 0]
+        if len(present) < 2:
+            lacking = "" if len(classes) < 2 else " with samples of positive weight"
+            raise ValueError(
+                f"y has only one class{lacking}, {present[0]}: there is nothing to tell apart. "
+                "Pass samples of two classes."
+            )
+
+    def decision_function(self, X):
+        """Return the log-odds of the second class.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        table = self._read(X, reset=False)
+        evidence = np.diff(self.feature_log_prob_, axis=1)[:, 0].T
+        log_odds = np.diff(self.class_log_prior_)[:, 0] + self.bins_.dot(table, evidence)
+        if self.betas_[0] >= 1:
+            total = log_odds[:, 0]
+        else:  # (2 rho - 1) sum_t log(1/b_t) = sum_t (2 h_t - 1) log(1/b_t), 2 h - 1 = tanh
+            total = -(np.tanh(log_odds / 2) * np.log(self.betas_)).sum(axis=1)
+        return np.where(np.abs(total) < EVEN, 0.0, total)
+
+    def predict(self, X):
+        """Return the more probable class of each row, the first where both are.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        winners = (self.decision_function(X) > 0).astype(np.intp)
+        return self.classes_[winners]
+
+    def predict_proba(self, X):
+        """Return the probabilities of both classes.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Columns in the order of ``classes_``.
+        """
+        log_odds = self.decision_function(X)
+        return np.column_stack([expit(-log_odds), expit(log_odds)])
+
+    def predict_log_proba(self, X):
+        """Return the logarithm of :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+        """
+        log_odds = self.decision_function(X)
+        return np.column_stack([log_expit(-log_odds), log_expit(log_odds)])
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
