@@ -3,16 +3,21 @@
 from manyclass import codes, coupling, decoding, reliability_decoding, softmax
 from manyclass.classifier import CoupledClassifier
 from manyclass.coupling import couple
+from manyclass.decisions import DecisionClassifier, adjust_prior, decide, estimate_prior
 from manyclass.svm import CoupledSVC
 
 __all__ = [
     "CoupledClassifier",
     "CoupledSVC",
+    "DecisionClassifier",
     "__version__",
+    "adjust_prior",
     "codes",
     "couple",
     "coupling",
+    "decide",
     "decoding",
+    "estimate_prior",
     "reliability_decoding",
     "softmax",
 ]

@@ -10,7 +10,8 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Bunch, check_random_state, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from manyclass import codes
+from manyclass._jobs import check_in_memory, on_workers
 from manyclass._sklearn import (
     check_any_rows,
     check_sample_weight,
@@ -28,22 +30,32 @@ from manyclass._sklearn import (
     take_rows,
 )
 from manyclass.banks import Kind, Untrusted, fit_bank, is_kernel_machine, response_kind
-from manyclass.banks.generic import column_sizes
+from manyclass.banks.generic import class_sizes, column_sizes
 from manyclass.calibration import CALIBRATIONS, FLOOR, apply_temperature, fit_temperature
 from manyclass.combining import Combination, Combiner, resolve
-from manyclass.coupling.base import couple_blocks, read_columns, warn_unconverged
+from manyclass.coupling.base import (
+    CouplingRule,
+    couple_blocks,
+    read_columns,
+    warn_unconverged,
+    warn_undetermined,
+)
 from manyclass.crossfit import (
+    OutOfSample,
     check_no_nan,
+    complete_rows,
+    enough_for_temperature,
     enough_rows,
     make_folds,
-    out_of_sample_scores,
+    row_blocks,
     warn_single,
 )
 from manyclass.ties import as_seed
 
 BLOCK_ENTRIES = 2**18  # scores held at a time when predicting: 2 MB
 TINY = np.finfo(np.float64).smallest_subnormal
-ENOUGH_ROWS = 5000  # to fit one number, the temperature
+MANY_COLUMNS = 2000
+ROWS, MANY_ENTRIES = 128, 2**22  # with so many, blocks are larger: up to 128 rows or 32 MB
 FALLBACK = 5  # folds in place of a leave-one-out that cannot be trusted
 
 
@@ -55,6 +67,35 @@ def _gives_probabilities(self) -> bool:
 def _couples(self) -> bool:
     combiner = self.combiner_ if hasattr(self, "combiner_") else resolve(self.combiner)
     return combiner.gives_probabilities and combiner.takes == "probabilities"
+
+
+class Plan(NamedTuple):
+    """What is to be fitted, and on what."""
+
+    kind: Kind
+    """What the binary models are asked for."""
+    method: str | None
+    """Name of the calibration, if any."""
+    tempered: bool
+    """Whether there is a temperature."""
+    needs_scores: bool
+    """Whether any of it needs out-of-sample scores."""
+
+
+def _check_labels(y: NDArray) -> None:
+    """Find labels that are missing among times, or among texts."""
+    if y.dtype.kind in "mM" and np.isnat(y).any():
+        raise ValueError(
+            f"y is NaT, a missing time, at row {int(np.isnat(y).argmax())}: drop the row, or name "
+            "the class."
+        )
+    if y.dtype == object and y.size and isinstance(y.flat[0], str):
+        strangers = {type(label).__name__ for label in y.flat if not isinstance(label, str)}
+        if strangers:
+            raise TypeError(
+                f"y mixes texts with labels of type {', '.join(sorted(strangers))}, and has no "
+                "order: fill in missing labels, and make all of them texts."
+            )
 
 
 class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
@@ -79,11 +120,11 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
 
     # ------------------------------------------------------------------ fit
 
-    def _fit_or_restore(self, X, y, sample_weight, fit_params):
+    def _fit_or_restore(self, X, y, sample_weight, fit_params, fit=None):
         """Fit; an error or an interrupt leaves the estimator as it was."""
         before = self.__dict__.copy()
         try:
-            return self._fit(X, y, sample_weight, fit_params)
+            return (fit or self._fit)(X, y, sample_weight, fit_params)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -91,29 +132,16 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
 
     def _fit(self, X, y, sample_weight, fit_params):
         X, y, classes = self._check_input(X, y)
-        rng = check_random_state(self.random_state)
-        combiner = clone(resolve(self.combiner))
-        if hasattr(combiner, "random_state"):  # ties are broken the same way at every call
-            combiner.random_state = as_seed(combiner.random_state)
-        code = self._make_code(len(classes), combiner, rng)
+        combiner, code, seeds = self._begin(len(classes))
         estimator = self._base_estimator()
-        kind, method = self._plan_calibration(estimator, combiner)
+        kind, method, tempered, needs_scores = self._plan(combiner, len(classes))
         weights = check_sample_weight(sample_weight, X)
         given = None if sample_weight is None else weights
         routed = self._route(estimator, classes[y], given, fit_params)
         fit_params = routed.estimator.fit
         # Where the machines weigh the classes, so do the probabilities.
         weights = fit_params.get("sample_weight", weights)
-        # A combiner that learns from the same scores has its temperature in its weights.
-        tempered = (
-            self.temperature
-            and combiner.gives_probabilities
-            and not combiner.learns
-            and len(classes) > 2
-        )
-        needs_scores = self.cv is not None and (method is not None or tempered or combiner.learns)
         folds = self._make_folds(X, y, classes, routed.splitter.split) if needs_scores else None
-        seeds = rng.randint(2**31 - 1, size=code.shape[1])
         fit_rows = partial(
             fit_bank,
             estimator,
@@ -122,24 +150,51 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
             code,
             kind,
             fit_params=fit_params,
-            seeds=None if self.random_state is None else seeds,
+            seeds=seeds,
             n_jobs=self.n_jobs,
             **self._bank_options(),
         )
+        self.__dict__.pop("stream_", None)  # of partial_fit
         self.classes_, self.code_, self.combiner_ = classes, code, combiner
+        self.class_totals_ = class_sizes(y, len(classes), weights)
         self.weights_ = np.maximum(column_sizes(y, code, weights), FLOOR)
-        self.bank_: Any = fit_rows()
         self.calibration_, self.temperature_, self.reliability_ = None, 1.0, None
         measure = combiner.measure()
-        # Before folds are fitted: not all machines have it.
-        evidence = None if measure is None else self.bank_.evidence(X, y, code, weights)
         rows, rows_weights = self._rows_to_score(y, weights)
-        scores = self._out_of_sample(fit_rows, X, y, folds, weights, rows) if needs_scores else None
+        evidence: Any = None
+        scores: NDArray[np.float64] | OutOfSample | None = None
+        with on_workers(X, y, code, *fit_params.values()):  # for all columns and folds
+            self.bank_: Any = fit_rows()
+            if measure is not None:  # before folds are fitted: not all machines have it
+                evidence = self.bank_.evidence(X, y, code, weights)
+            if needs_scores:
+                scores = self._out_of_sample(fit_rows, X, y, folds, weights, rows)
         if measure is not None:
-            self.reliability_ = measure.fit(X, y, code, evidence, scores)
+            known = scores.dense() if isinstance(scores, OutOfSample) else scores
+            self.reliability_ = measure.fit(X, y, code, evidence, known)
         if scores is not None:
             self._fit_on_scores(scores, y[rows], rows_weights, method, tempered)
         return self
+
+    def _begin(self, k: int) -> tuple[Combiner, NDArray[np.int8], NDArray[np.int64] | None]:
+        """Return the combiner, the code, and a seed for each column."""
+        rng = check_random_state(self.random_state)
+        combiner = clone(resolve(self.combiner))
+        if hasattr(combiner, "random_state"):  # ties are broken the same way at every call
+            combiner.random_state = as_seed(combiner.random_state)
+        code = self._make_code(k, combiner, rng)
+        seeds = rng.randint(2**31 - 1, size=code.shape[1])
+        return combiner, code, None if self.random_state is None else seeds
+
+    def _plan(self, combiner: Combiner, k: int) -> Plan:
+        """Return what is to be fitted."""
+        kind, method = self._plan_calibration(self._base_estimator(), combiner)
+        # A combiner that learns from the same scores has its temperature in its weights.
+        tempered = (
+            self.temperature and combiner.gives_probabilities and not combiner.learns and k > 2
+        )
+        needs_scores = self.cv is not None and (method is not None or tempered or combiner.learns)
+        return Plan(kind, method, bool(tempered), bool(needs_scores))
 
     def _rows_to_score(self, y, weights):
         """Return the rows to learn from out of sample, and their weights.
@@ -161,7 +216,9 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         warn_single(y, classes, stacklevel=6)
         return None
 
-    def _out_of_sample(self, fit_rows, X, y, folds, weights, rows) -> NDArray[np.float64]:
+    def _out_of_sample(
+        self, fit_rows, X, y, folds, weights, rows
+    ) -> NDArray[np.float64] | OutOfSample:
         """Return out-of-sample scores of the rows, from a closed form if asked for.
 
         Otherwise, or where it is not to be trusted, from folds.
@@ -177,24 +234,55 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
                     stacklevel=5,
                 )
                 folds = make_folds(FALLBACK, X, y, self.classes_, warn=False)
-        return out_of_sample_scores(
-            self.bank_, lambda train: fit_rows(rows=train), X, y, self.code_, folds
-        )[rows]
+        scores = OutOfSample(
+            self.bank_,
+            lambda train: fit_rows(rows=train),
+            X,
+            y,
+            self.code_,
+            folds,
+            self._enough_left_out(),
+        )
+        return scores if len(rows) == len(y) else scores[rows]
 
-    def _fit_on_scores(self, scores, y, weights, method: str | None, tempered: bool) -> None:
-        """Fit calibration, combiner and temperature on out-of-sample scores."""
+    def _enough_left_out(self) -> int | None:
+        """Return how many rows have to be left out; None for all.
+
+        Folds of many thousand columns for the temperature alone: some of them will do.
+        """
+        method = self._plan_calibration(self._base_estimator(), self.combiner_)[1]
+        only_tempered = method is None and not self.combiner_.learns
+        thrifty = self.code_.shape[1] > MANY_COLUMNS and isinstance(self.cv, Integral)
+        return enough_for_temperature(*self.code_.shape) if only_tempered and thrifty else None
+
+    def _fit_on_scores(
+        self, scores, y, weights, method: str | None, tempered: bool, sides=None
+    ) -> None:
+        """Fit calibration, combiner and temperature on out-of-sample scores.
+
+        ``sides`` are those of the samples in the columns, where some are to be left out.
+        """
         if method is not None:
-            self.calibration_ = CALIBRATIONS[method]().fit(scores, self.code_[y], weights)
-        rows = np.flatnonzero(~np.isnan(scores).any(axis=1))
+            calibration = CALIBRATIONS[method]()
+            if isinstance(scores, OutOfSample):
+                blocks = partial(scores.column_blocks, weights)
+                self.calibration_ = calibration.fit_blocks(blocks, self.code_.shape[1])
+            else:
+                sides = self.code_[y] if sides is None else sides
+                self.calibration_ = calibration.fit(scores, sides, weights)
+        rows = complete_rows(scores)
         if self.combiner_.learns and self.reliability_ is None:
             self.combiner_.fit(scores[rows], y[rows], self.code_, weights[rows])
         if tempered:
-            if len(rows) > ENOUGH_ROWS:
-                rows = np.random.default_rng(0).choice(rows, ENOUGH_ROWS, replace=False)
-            values = scores[rows]
-            if self.calibration_ is not None:
-                self.calibration_.transform(values, out=values)
-            p, _, converged = self._combine(values)
+            enough = enough_for_temperature(*self.code_.shape)
+            if len(rows) > enough:
+                rows = np.random.default_rng(0).choice(rows, enough, replace=False)
+            p, converged = np.empty((len(rows), len(self.code_))), np.ones(len(rows), np.bool_)
+            for part in row_blocks(np.arange(len(rows)), self.code_.shape[1]):
+                values = scores[rows[part]]
+                if self.calibration_ is not None:
+                    self.calibration_.transform(values, out=values)
+                p[part], _, converged[part] = self._combine(values)
             warn_unconverged(self.combiner_, converged, stacklevel=6)
             self.temperature_ = fit_temperature(p, y[rows], weights[rows])
 
@@ -213,6 +301,8 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
 
     def _check_input(self, X, y):
         """Return X, the class indices and the classes."""
+        check_in_memory(X)
+        _check_labels(np.asarray(y))
         check_classification_targets(y)
         X, y = indexable(check_any_rows(self, X, reset=True), column_or_1d(y, warn=True))
         classes, indices = np.unique(y, return_inverse=True)
@@ -232,8 +322,9 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
             matrix = self.code(k) if callable(self.code) else self.code
             code = codes.check_code(matrix, n_classes=k)
         combiner.check_code(code)
-        if combiner.gives_probabilities:
-            codes.check_identifiable(code)
+        if isinstance(combiner, CouplingRule) and not codes.is_identifiable(code):
+            combiner.check_identifiable(code)
+            warn_undetermined(code, combiner, stacklevel=7)
         return code
 
     def _plan_calibration(self, estimator, combiner: Combiner) -> tuple[Kind, str | None]:
@@ -286,8 +377,8 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         -------
         ndarray of shape (n,)
         """
-        winners = self._class_values(X).argmax(axis=1)
-        return self.classes_[winners]
+        winners = self._class_values(X, only_winner=True)[:, 0]
+        return self.classes_[winners.astype(np.intp)]
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X):
@@ -317,7 +408,8 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         ndarray of shape (n, k)
         """
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            p = self.predict_proba(X)
+            return np.log(p, out=p)
 
     def decision_function(self, X):
         """Return class scores: log-probabilities, or what the decoder compares.
@@ -333,7 +425,7 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         """
         values = self._class_values(X)
         if self.combiner_.gives_probabilities:
-            values = np.log(np.maximum(values, TINY))
+            np.log(np.maximum(values, TINY, out=values), out=values)
         return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
 
     @available_if(_couples)
@@ -364,16 +456,22 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
 
         return self._by_blocks(X, of_block, 1)[:, 0]
 
-    def _class_values(self, X) -> NDArray[np.float64]:
+    def _before_predicting(self) -> None:
+        """Say what has to be known about the answer."""
+
+    def _class_values(self, X, only_winner: bool = False) -> NDArray[np.float64]:
+        """Return what the combiner says of each class, or the index of the highest alone."""
         check_is_fitted(self)
-        converged = []
+        self._before_predicting()
+        converged = [np.ones(0, dtype=np.bool_)]
 
         def of_block(values, rows):
             combined = self._combine(values, rows)
             converged.append(combined.converged)
-            return apply_temperature(combined.values, self.temperature_)
+            answer = apply_temperature(combined.values, self.temperature_)
+            return answer.argmax(axis=1)[:, None] if only_winner else answer
 
-        answer = self._by_blocks(X, of_block, len(self.classes_))
+        answer = self._by_blocks(X, of_block, 1 if only_winner else len(self.classes_))
         warn_unconverged(self.combiner_, np.concatenate(converged), stacklevel=4)
         return answer
 
@@ -382,10 +480,15 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
     ) -> NDArray[np.float64]:
         """Score, calibrate and combine a block of rows at a time."""
         check_is_fitted(self)
+        check_in_memory(X, len(self.classes_))
+        if getattr(X, "shape", None) and X.shape[0] == 0:  # as parts of large data may be
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return np.empty((0, width))
         X = check_any_rows(self, X, reset=False)
-        n, rows = n_samples(X), max(1, BLOCK_ENTRIES // self.code_.shape[1])
-        if n == 0:
-            raise ValueError("X has 0 sample(s): at least one row is needed.")
+        n, n_columns = n_samples(X), self.code_.shape[1]
+        rows = max(1, BLOCK_ENTRIES // n_columns)
+        if n_columns > MANY_COLUMNS:
+            rows = max(rows, min(ROWS, MANY_ENTRIES // n_columns))
         out = np.empty((n, width))
         scores_of = self.bank_.scorer()
         for first in range(0, n, rows):

@@ -7,6 +7,7 @@ import numpy as np
 from manyclass._compiled import kernel, summing_kernel
 from manyclass._exponential import exponential
 
+HEAVIEST = 1e100  # weight of a sample: products of sums of it are finite
 TOGETHER = 8  # columns gathered at a time: a cache line of scores
 
 
@@ -79,15 +80,17 @@ def _newton(f, target, weight, n, a, b, max_iter):
 def _standardise(f, weight, n):
     """Shift and scale ``f`` in place to mean 0 and deviation 1; returns (mean, deviation).
 
-    Infinite scores count as the farthest finite one. Equal scores become 0.
+    Infinite scores count as the farthest finite one. Scores that are equal, or all below
+    1e-280, become 0. Squares of scores beyond 1e100 could overflow: they are scaled first.
     """
     farthest = 0.0
     for s in range(n):
         if np.isfinite(f[s]):
             farthest = max(farthest, abs(f[s]))
+    scale = farthest if farthest > 1e100 or 1e-280 < farthest < 1e-100 else 1.0
     mean, total = 0.0, 0.0
     for s in range(n):
-        f[s] = min(max(f[s], -farthest), farthest)
+        f[s] = min(max(f[s], -farthest), farthest) / scale
         mean += weight[s] * f[s]
         total += weight[s]
     mean /= total
@@ -95,11 +98,11 @@ def _standardise(f, weight, n):
     for s in range(n):
         square += weight[s] * (f[s] - mean) ** 2
     deviation = np.sqrt(square / total)
-    if not deviation > 1e-12 * farthest:
+    if not deviation > max(1e-12 * (farthest / scale), 1e-280):
         deviation = np.inf
     for s in range(n):
         f[s] = (f[s] - mean) / deviation
-    return mean, deviation
+    return mean * scale, deviation * scale
 
 
 @kernel
@@ -112,8 +115,9 @@ def fit_sigmoids(scores, sides, weights, max_iter, slopes, intercepts):
     log-odds.
     """
     n, n_columns = scores.shape
-    f, target = np.empty((TOGETHER, n)), np.empty((TOGETHER, n))
-    weight, used = np.empty((TOGETHER, n)), np.empty(TOGETHER, dtype=np.int64)
+    together = min(TOGETHER, n_columns)
+    f, target = np.empty((together, n)), np.empty((together, n))
+    weight, used = np.empty((together, n)), np.empty(together, dtype=np.int64)
     for first in range(0, n_columns, TOGETHER):
         width = min(TOGETHER, n_columns - first)
         _gather(scores, sides, weights, first, width, f, target, weight, used)
@@ -134,7 +138,7 @@ def _gather(scores, sides, weights, first, width, f, target, weight, used):
                 score, side = scores[s, first + c], sides[s, first + c]
                 if side != 0 and not np.isnan(score):
                     m = used[c]
-                    f[c, m], weight[c, m] = score, weights[s]
+                    f[c, m], weight[c, m] = score, min(weights[s], HEAVIEST)
                     target[c, m] = 1.0 if side > 0 else 0.0
                     used[c] = m + 1
 

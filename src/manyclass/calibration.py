@@ -3,25 +3,48 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.isotonic import IsotonicRegression
 
-from manyclass._sigmoid_kernel import fit_sigmoids
+from manyclass._sigmoid_kernel import HEAVIEST, fit_sigmoids
 
 FARTHEST = 1e300  # stands for infinity where arithmetic needs a number
 BLOCK_ENTRIES = 2**15  # scores transformed at a time, in a core's cache
 FLOOR = np.finfo(np.float64).eps  # below which a probability is not told from 0
 TEMPERATURES = (0.05, 20.0)
+POOLED = 2**20  # scores of all columns together
 SURPRISED = 0.005  # share of samples taken to be of the class that came second
+
+
+class ColumnBlock(NamedTuple):
+    """Out-of-sample scores of a few columns, and of the rows that take part in any of them."""
+
+    columns: slice
+    rows: NDArray[np.intp]
+    """In ascending order, shape (m,)."""
+    scores: NDArray[np.float64]
+    """NaN where there is no out-of-sample score, shape (m, w)."""
+    sides: NDArray[np.int8]
+    """+1 and -1; 0 where the sample takes no part in the column, shape (m, w)."""
+    weights: NDArray[np.float64]
+    """Sample weights, shape (m,)."""
+
+
+Pooled = tuple[NDArray[np.float64], NDArray[np.int8], NDArray[np.float64]]
+"""Scores, sides and weights."""
+
+ColumnBlocks = Callable[[], Iterable[ColumnBlock]]
+"""Goes through all columns, as often as it is called."""
 
 
 class Calibration(ABC):
     """Maps the scores of all columns to probabilities of their positive sides."""
 
-    @abstractmethod
     def fit(
         self,
         scores: NDArray[np.float64],
@@ -39,6 +62,41 @@ class Calibration(ABC):
         weights : array of shape (n,)
             Sample weights.
         """
+        n, n_columns = scores.shape
+        whole = ColumnBlock(slice(0, n_columns), np.arange(n), scores, sides, weights)
+        return self.fit_blocks(lambda: [whole], n_columns)
+
+    def fit_blocks(self, blocks: ColumnBlocks, n_columns: int) -> Calibration:
+        """Fit every column, a few at a time: scores (n, l) need not exist.
+
+        Parameters
+        ----------
+        blocks : callable
+            Returns the blocks of all columns, in order.
+        n_columns : int
+            Their number.
+        """
+        self._begin(n_columns)
+        lacking = []
+        for block in blocks():
+            self._fit_block(block)
+            lacking.append(_lacking(block))
+        alone, lends = (np.concatenate(parts) for parts in zip(*lacking, strict=True))
+        if alone.any() and lends.any():
+            self._lend(alone, _pool(blocks, lends))
+        return self
+
+    @abstractmethod
+    def _begin(self, n_columns: int) -> None:
+        """Make place for the columns."""
+
+    @abstractmethod
+    def _fit_block(self, block: ColumnBlock) -> None:
+        """Fit the columns of a block."""
+
+    @abstractmethod
+    def _lend(self, alone: NDArray[np.bool_], pooled: Pooled) -> None:
+        """Give the columns that are alone what fits the pooled scores."""
 
     @abstractmethod
     def transform(
@@ -69,20 +127,20 @@ class Sigmoid(Calibration):
     array([0.17, 0.27, 0.46, 0.53, 0.67])
     """
 
-    def fit(self, scores, sides, weights):
-        """Fit all sigmoids in one call."""
-        n_columns = scores.shape[1]
+    def _begin(self, n_columns):
         self.slopes_, self.intercepts_ = np.empty(n_columns), np.empty(n_columns)
-        scores, sides = _plain(scores, np.float64), _plain(sides, np.int8)
-        weights = _plain(weights, np.float64)
-        fit_sigmoids(scores, sides, weights, 100, self.slopes_, self.intercepts_)
-        alone, pooled = _lend(scores, sides, weights)
-        if pooled is not None:
-            slope, intercept = np.empty(1), np.empty(1)
-            f, side, weight = pooled
-            fit_sigmoids(f, side, weight, 100, slope, intercept)
-            self.slopes_[alone], self.intercepts_[alone] = slope, intercept
-        return self
+
+    def _fit_block(self, block):
+        scores, sides = _plain(block.scores, np.float64), _plain(block.sides, np.int8)
+        weights = _plain(block.weights, np.float64)
+        slopes, intercepts = self.slopes_[block.columns], self.intercepts_[block.columns]
+        fit_sigmoids(scores, sides, weights, 100, slopes, intercepts)
+
+    def _lend(self, alone, pooled):
+        slope, intercept = np.empty(1), np.empty(1)
+        f, side, weight = pooled
+        fit_sigmoids(f[:, None], side[:, None], weight, 100, slope, intercept)
+        self.slopes_[alone], self.intercepts_[alone] = slope, intercept
 
     def transform(self, scores, out=None):
         """Apply the sigmoids."""
@@ -107,18 +165,17 @@ class Isotonic(Calibration):
     columns together.
     """
 
-    def fit(self, scores, sides, weights):
-        """Fit column by column."""
-        self.curves_ = [
-            _isotonic(scores[:, column], sides[:, column], weights)
-            for column in range(scores.shape[1])
-        ]
-        alone, pooled = _lend(scores, sides, weights)
-        if pooled is not None:
-            shared = _isotonic(*(part.ravel() for part in pooled))
-            for column in np.flatnonzero(alone):
-                self.curves_[column] = shared
-        return self
+    def _begin(self, n_columns):
+        self.curves_ = []
+
+    def _fit_block(self, block):
+        for f, side in zip(block.scores.T, block.sides.T, strict=True):
+            self.curves_.append(_isotonic(f, side, block.weights))
+
+    def _lend(self, alone, pooled):
+        shared = _isotonic(*pooled)
+        for column in np.flatnonzero(alone):
+            self.curves_[column] = shared
 
     def transform(self, scores, out=None):
         """Apply the curves."""
@@ -139,6 +196,7 @@ def _plain(array, dtype) -> NDArray:
 
 
 def _isotonic(f, side, weights) -> IsotonicRegression:
+    weights = np.minimum(weights, HEAVIEST)  # their sum is finite
     used = (side != 0) & ~np.isnan(f) & (weights > 0)
     positive = side[used] > 0
     n_positive, n_negative = weights[used][positive].sum(), weights[used][~positive].sum()
@@ -149,25 +207,45 @@ def _isotonic(f, side, weights) -> IsotonicRegression:
     return curve.fit(np.clip(f[used], -FARTHEST, FARTHEST), target, sample_weight=weights[used])
 
 
-def _lend(scores, sides, weights):
-    """Return which columns lack scores of a side, and the others' scores as one column.
+def _lacking(block: ColumnBlock) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which columns lack scores of a side, and which have both.
 
-    The second is None where no column lacks any, or none can lend. Columns whose
-    scores are all infinite do not borrow: they are certain.
+    Columns whose scores are all infinite are neither: they are certain.
     """
+    _, _, scores, sides, weights = block
     if (weights > 0).all() and np.isfinite(scores).all():  # the usual case, told quickly
-        both = (sides.min(axis=0) == -1) & (sides.max(axis=0) == 1)
-        if both.all():
-            return ~both, None
-    usable = ~np.isnan(scores) & (weights > 0)[:, None] & (sides != 0)
-    both = (usable & (sides > 0)).any(axis=0) & (usable & (sides < 0)).any(axis=0)
-    certain = usable.any(axis=0) & ~(usable & np.isfinite(scores)).any(axis=0)
-    alone = ~both & ~certain
-    if not alone.any() or not both.any():
-        return alone, None
-    lent = usable & both
-    rows = np.nonzero(lent)[0]
-    return alone, (scores[lent][:, None], sides[lent][:, None], weights[rows])
+        opposed = (sides.min(axis=0) == -1) & (sides.max(axis=0) == 1)
+        if opposed.all():
+            return ~opposed, opposed
+    usable = _usable(block)
+    positive, negative = usable & (sides > 0), usable & (sides < 0)
+    both = np.asarray(positive.any(axis=0) & negative.any(axis=0))
+    certain = np.asarray(usable.any(axis=0) & ~(usable & np.isfinite(scores)).any(axis=0))
+    return ~both & ~certain, both
+
+
+def _usable(block: ColumnBlock) -> NDArray[np.bool_]:
+    return ~np.isnan(block.scores) & (block.weights > 0)[:, None] & (block.sides != 0)
+
+
+def _pool(blocks: ColumnBlocks, lends: NDArray[np.bool_]) -> Pooled:
+    """Return scores, sides and weights of the columns that lend, row by row, as one column.
+
+    Of more than a million of them every second one, every third and so on will do.
+    """
+    parts, width = [], len(lends)
+    n_scores = sum(np.count_nonzero(_usable(block) & lends[block.columns]) for block in blocks())
+    step = -(-n_scores // POOLED)
+    for block in blocks():
+        row, column = np.nonzero(_usable(block) & lends[block.columns])
+        place = block.rows[row] * width + column + block.columns.start
+        row, column, place = (part[place % step == 0] for part in (row, column, place))
+        f, side = block.scores[row, column], block.sides[row, column]
+        parts.append((place, f, side, block.weights[row]))
+    place, *pooled = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.argsort(place)
+    f, side, weight = (part[order] for part in pooled)
+    return f, side, weight
 
 
 CALIBRATIONS: dict[str, type[Calibration]] = {"sigmoid": Sigmoid, "isotonic": Isotonic}
@@ -208,7 +286,7 @@ def fit_temperature(
         return 1.0
     reached = log_p[np.arange(len(p)), y]
     second = np.partition(log_p, -2, axis=1)[:, -2]
-    surprises = weights * (1.0 / weights.sum() + SURPRISED)
+    surprises = weights / weights.sum() + SURPRISED * weights
 
     def slopes(s: float) -> tuple[float, float]:
         """First and second derivative of the log-loss."""

@@ -7,12 +7,11 @@ from typing import Any
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
-from manyclass._coupled import CoupledBase
-from manyclass._routing import RoutingMixin
 from manyclass.combining import Combiner
+from manyclass.incremental import IncrementalBase
 
 
-class CoupledClassifier(RoutingMixin, CoupledBase):
+class CoupledClassifier(IncrementalBase):
     """Multiclass classifier with coupled probabilities from binary classifiers.
 
     A code matrix turns the classes into binary problems, one clone of
@@ -65,6 +64,8 @@ class CoupledClassifier(RoutingMixin, CoupledBase):
         The combiner in use.
     weights_ : ndarray of shape (l,)
         Training weight of each column.
+    class_totals_ : ndarray of shape (k,)
+        Training weight of each class.
     temperature_ : float
         The power applied to coupled probabilities; 1 where none was fitted.
     reliability_ : Reliability or None

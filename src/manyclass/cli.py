@@ -1,4 +1,4 @@
-"""The command line: ``manyclass demo`` and ``manyclass reproduce``."""
+"""The command line: ``manyclass demo | compare | fit | predict | reproduce``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from manyclass import __version__
+from manyclass.app import comparing, fitting, predicting
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -15,11 +16,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         return arguments.run(arguments)
-    except (FileNotFoundError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         print(f"manyclass {arguments.command}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("interrupted; what was finished is kept", file=sys.stderr)
+        kept = "what was finished is kept" if arguments.command == "reproduce" else "nothing kept"
+        print(f"interrupted; {kept}", file=sys.stderr)
         return 130
 
 
@@ -29,8 +31,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"manyclass {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    compare = commands.add_parser("demo", help="compare classifiers on the handwritten digits")
-    compare.set_defaults(run=lambda arguments: demo())
+    demo = commands.add_parser("demo", help="compare a few classifiers on handwritten digits")
+    comparing.add_arguments(demo)
+    demo.set_defaults(run=comparing.run, quick=True)
+    for name, room, summary in (
+        ("compare", comparing, "cross-validate classifiers on a table, and write a report"),
+        ("fit", fitting, "fit a classifier to a table, and store it"),
+        ("predict", predicting, "probabilities for the rows of a table, by a stored classifier"),
+    ):
+        command = commands.add_parser(
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+        )
+        room.add_arguments(command)
+        command.set_defaults(run=room.run)
     repeat = commands.add_parser(
         "reproduce", help="run the experiments of the papers", description=reproduce.__doc__
     )
@@ -63,51 +76,6 @@ def reproduce(arguments: argparse.Namespace) -> int:
     for paper in dict.fromkeys(experiment.paper for experiment in found):
         title, all_of_it = experiments.of_paper(paper)
         print(write_page(paper, title, all_of_it, arguments.scale, output / paper))
-    return 0
-
-
-def demo() -> int:
-    """Compare what scikit-learn offers with coupled probabilities, on bundled data."""
-    from sklearn.calibration import CalibratedClassifierCV
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.multiclass import OneVsRestClassifier
-    from sklearn.preprocessing import MinMaxScaler
-    from sklearn.svm import SVC
-
-    from manyclass import CoupledClassifier, CoupledSVC, datasets
-    from manyclass.comparison import compare
-    from manyclass.report import text_table
-
-    linear, svm = LogisticRegression(max_iter=1000), SVC(C=10)
-    models = {
-        "OneVsRestClassifier(LogisticRegression)": OneVsRestClassifier(linear),
-        "CoupledClassifier(LogisticRegression)": CoupledClassifier(linear),
-        "CalibratedClassifierCV(SVC, ensemble=False)": CalibratedClassifierCV(svm, ensemble=False),
-        "CoupledSVC": CoupledSVC(C=10),
-    }
-    data = datasets.load("digits")
-    X_train, X_test, y_train, y_test = data.train_test(random_state=0)
-    scaler = MinMaxScaler().fit(X_train)
-    print(
-        f"{data.name}: {len(y_train)} training and {len(y_test)} test samples, "
-        f"{len(set(data.y))} classes"
-    )
-    rows = []
-    for score in compare(
-        models, scaler.transform(X_train), scaler.transform(X_test), y_train, y_test
-    ):
-        print(f"  {score.name} fitted in {score.fit_seconds:.1f} s", file=sys.stderr)
-        rows.append(
-            [
-                score.name,
-                f"{score.log_loss:.3f}",
-                f"{score.brier:.4f}",
-                f"{100 * score.error:.1f} %",
-                f"{score.fit_seconds:.2f}",
-                f"{score.predict_seconds:.2f}",
-            ]
-        )
-    print(text_table(["", "log-loss", "Brier", "error", "fit s", "predict s"], rows))
     return 0
 
 

@@ -8,7 +8,7 @@ model of the fold that left the sample out. Folds are shared by all columns.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,12 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 
 from manyclass._sklearn import take_rows
 from manyclass.banks import Bank
+from manyclass.calibration import ColumnBlock
 
 ENOUGH_ROWS = 10_000  # to calibrate on
 ENOUGH_OF_A_CLASS = 400  # however many classes there are
+BLOCK_ENTRIES = 2**22  # scores held at a time: 32 MB
+COLUMNS = 16  # gathered at a time for calibration
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -128,29 +131,140 @@ def out_of_sample_scores(
         NaN where a sample takes part in the column but was never left out, or
         only by models that lacked one side.
     """
-    takes_part = code[y] != 0
-    total = np.zeros(takes_part.shape)
-    count = np.zeros(takes_part.shape, dtype=np.int64)
-    for train, test in folds:
-        fold_bank = fit(train)
+    return OutOfSample(bank, fit, X, y, code, folds).dense()
+
+
+class OutOfSample:
+    """Out-of-sample scores of the training set, made where they are asked for.
+
+    Kept are the scores that come from folds: those of samples in the columns that they take
+    part in, n (k - 1) numbers for one-vs-one codes and never more than n l. All others are the
+    bank's own. Work is done on a few million scores at a time.
+
+    Parameters
+    ----------
+    bank, fit, X, y, code, folds
+        As in :func:`out_of_sample_scores`.
+    enough : int, optional
+        Folds are passed over once so many rows have been left out.
+    """
+
+    def __init__(
+        self,
+        bank: Bank,
+        fit: Callable[[NDArray[np.intp]], Bank],
+        X,
+        y: NDArray[np.intp],
+        code: NDArray[np.int8],
+        folds: Iterable[Fold],
+        enough: int | None = None,
+    ):
+        self.bank, self.X, self.y, self.code = bank, X, y, code
+        # Row by row, the columns that the sample's class takes part in, in order.
+        self._start = np.concatenate([[0], np.cumsum(np.count_nonzero(code, axis=1)[y])])
+        self._left_out = np.zeros(self._start[-1])
+        count = np.zeros(self._start[-1], dtype=np.int32)
+        tested = np.zeros(len(y), dtype=np.bool_)
+        for train, test in folds:
+            if enough is not None and tested.sum() >= enough:
+                break
+            self._add_fold(fit(train), test, count)
+            tested[test] = True
+        with np.errstate(invalid="ignore"):
+            self._left_out /= count
+
+    def _add_fold(self, fold_bank: Bank, test: NDArray[np.intp], count: NDArray[np.int32]) -> None:
         # A column that has one side only with all data says the same in every fold.
-        needed = takes_part[test] & (bank.constant | ~fold_bank.constant)
-        scores = fold_bank.scores(take_rows(X, test), where=needed)
-        check_no_nan(np.where(needed, scores, 0.0), test)
-        total[test] += np.where(needed, scores, 0.0)
-        count[test] += needed
-    with np.errstate(invalid="ignore"):
-        left_out = total / count
-    if takes_part.all():
-        return left_out
-    unused = bank.scores(X, where=~takes_part)
-    check_no_nan(np.where(takes_part, 0.0, unused), np.arange(len(y)))
-    return np.where(takes_part, left_out, unused)
+        usable = self.bank.constant | ~fold_bank.constant
+        for rows in row_blocks(np.asarray(test), self.code.shape[1]):
+            takes_part = self.code[self.y[rows]] != 0
+            needed = takes_part & usable
+            scores = fold_bank.scores(take_rows(self.X, rows), where=needed)
+            check_no_nan(scores, rows, needed)
+            places, kept = self._places(rows), needed[takes_part]
+            self._left_out[places[kept]] += scores[needed]
+            count[places[kept]] += 1
+
+    def _places(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return where the left-out scores of these rows are kept, row by row."""
+        lengths = self._start[rows + 1] - self._start[rows]
+        before = np.cumsum(lengths) - lengths
+        return np.repeat(self._start[rows] - before, lengths) + np.arange(lengths.sum())
+
+    def complete_rows(self) -> NDArray[np.intp]:
+        """Return the rows that have a score in every column."""
+        missing = np.concatenate([[0], np.cumsum(np.isnan(self._left_out))])[self._start]
+        return np.flatnonzero(np.diff(missing) == 0)
+
+    def __getitem__(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the scores (m, l) of these rows, NaN where there is none."""
+        takes_part = self.code[self.y[rows]] != 0
+        if takes_part.all():
+            scores = np.empty(takes_part.shape)
+        else:
+            everything = len(rows) == len(self.y) and np.array_equal(rows, np.arange(len(rows)))
+            X = self.X if everything else take_rows(self.X, rows)
+            scores = self.bank.scores(X, where=~takes_part)
+            check_no_nan(scores, rows, ~takes_part)
+        scores[takes_part] = self._left_out[self._places(rows)]
+        return scores
+
+    def dense(self) -> NDArray[np.float64]:
+        """Return all scores (n, l) at once."""
+        out = np.empty((len(self.y), self.code.shape[1]))
+        for rows in row_blocks(np.arange(len(self.y)), self.code.shape[1]):
+            out[rows] = self[rows]
+        return out
+
+    def column_blocks(self, weights: NDArray[np.float64]) -> Iterator[ColumnBlock]:
+        """Yield the left-out scores of a few columns at a time, for calibration."""
+        takes_part, n_columns = self.code != 0, self.code.shape[1]
+        before = np.zeros(len(self.code), dtype=np.intp)  # columns of each class till now
+        width = max(1, min(COLUMNS, BLOCK_ENTRIES // len(self.y)))
+        for first in range(0, n_columns, width):
+            columns = slice(first, min(first + width, n_columns))
+            own = takes_part[:, columns]
+            rows = np.flatnonzero(own.any(axis=1)[self.y])
+            y = self.y[rows]
+            places = (before[:, None] + np.cumsum(own, axis=1) - 1)[y]
+            places += self._start[rows][:, None]
+            scores = np.full(places.shape, np.nan)
+            scores[own[y]] = self._left_out[places[own[y]]]
+            yield ColumnBlock(columns, rows, scores, self.code[:, columns][y], weights[rows])
+            before += own.sum(axis=1)
 
 
-def check_no_nan(scores: NDArray[np.float64], rows: NDArray[np.intp]) -> None:
+def row_blocks(rows: NDArray[np.intp], n_columns: int) -> list[NDArray[np.intp]]:
+    """Split rows so that the scores of a part are not too many to be held at a time."""
+    size = max(1, BLOCK_ENTRIES // n_columns)
+    return [rows[first : first + size] for first in range(0, len(rows), size)]
+
+
+def complete_rows(scores: NDArray[np.float64] | OutOfSample) -> NDArray[np.intp]:
+    """Return the rows that have a score in every column."""
+    if isinstance(scores, OutOfSample):
+        return scores.complete_rows()
+    return np.flatnonzero(~np.isnan(scores).any(axis=1))
+
+
+def enough_for_temperature(k: int, n_columns: int) -> int:
+    """Return how many rows the temperature, one number, is fitted on.
+
+    5000, fewer where that makes more than ten million scores: 2020 for one-vs-one with 100
+    classes, and not fewer than 1000.
+    """
+    return min(5000, max(1000, 10_000_000 // max(n_columns, 4 * k)))
+
+
+def check_no_nan(
+    scores: NDArray[np.float64],
+    rows: NDArray[np.intp],
+    where: NDArray[np.bool_] | None = None,
+) -> None:
     """Raise a ``ValueError`` that names the first NaN; ``rows`` are the names of the rows."""
     missing = np.isnan(scores)
+    if where is not None:
+        missing &= where
     if missing.any():
         row, column = (int(i) for i in np.argwhere(missing)[0])
         raise ValueError(

@@ -265,7 +265,10 @@ class LossWeighted(LossBased):
 
 def check_margins(values: Array, code: Code) -> Array:
     """Return margins as floats, one column per column of the code."""
-    values = np.asarray(values, dtype=np.float64)
+    values = np.asarray(values)
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"values has dtype {values.dtype}: pass an array of real numbers.")
+    values = values.astype(np.float64, copy=False)
     if values.ndim != 2 or values.shape[1] != code.shape[1]:
         raise ValueError(
             f"values has shape {values.shape}, but the code has {code.shape[1]} columns: pass "

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from threadpoolctl import threadpool_limits
 
+from manyclass._jobs import run_tasks
 from manyclass._sklearn import check_fit_params, n_samples, take_rows
 
 Kind = Literal["margin", "probability", "log-odds", "centred"]
@@ -19,6 +21,8 @@ log-odds, for a sigmoid; or r - 1/2, the margin of Zadrozny (2001, section 4).""
 LEAST = 1e-12  # a probability below adds nothing to the log-odds
 ROUNDING = 1e-6  # by which single precision may leave [0, 1]
 SMALL = 10_000_000  # entries of X
+TASKS_OF_WORKER = 8  # so that none waits long for the others,
+MOST_IN_TASK = 64  # and columns handed over at once
 
 
 Scorer = Callable[[Any], NDArray[np.float64]]
@@ -43,18 +47,27 @@ class Untrusted(Exception):
 
 
 class ConstantModel(ClassifierMixin, BaseEstimator):
-    """Stands in for a binary problem whose training samples are all on one side."""
+    """Stands in for a binary problem whose training samples are all on one side.
 
-    def __init__(self, positive: bool = True):
+    ``positive=None`` stands for one without samples of either side, which tells nothing.
+    """
+
+    def __init__(self, positive: bool | None = True):
         self.positive = positive
+
+    @property
+    def margin(self) -> float:
+        """Infinite on the only side there is; 0 where there is none."""
+        return 0.0 if self.positive is None else np.inf if self.positive else -np.inf
 
     def decision_function(self, X) -> NDArray[np.float64]:
         """Return an infinite margin on the only side there is."""
-        return np.full(n_samples(X), np.inf if self.positive else -np.inf)
+        return np.full(n_samples(X), self.margin)
 
     def predict_proba(self, X) -> NDArray[np.float64]:
         """Return certainty of the only side there is."""
-        return np.tile([1.0 - self.positive, 1.0 * self.positive], (n_samples(X), 1))
+        r = 0.5 if self.positive is None else float(self.positive)
+        return np.tile([1.0 - r, r], (n_samples(X), 1))
 
 
 class Bank:
@@ -86,6 +99,7 @@ class Bank:
         -------
         array of shape (n, l)
         """
+        X = with_narrow_indices(X)
         out = np.full((n_samples(X), len(self.models)), np.nan)
         for column, model in enumerate(self.models):
             if where is None or where[:, column].all():
@@ -104,6 +118,12 @@ class Bank:
             negative, positive = np.log(np.maximum(r, LEAST)).T
             return positive - negative
         return r[:, 1] - 0.5 if self.kind == "centred" else r[:, 1]
+
+    def constants(self) -> NDArray[np.float64]:
+        """Return what the constant models answer, whatever they are asked."""
+        anything = np.zeros((1, 1))
+        models = [model for model in self.models if isinstance(model, ConstantModel)]
+        return np.array([self._ask(model, anything)[0] for model in models])
 
     def scorer(self) -> Scorer:
         """Return the function that scores rows, for asking it block by block."""
@@ -138,11 +158,18 @@ class Bank:
         )
 
 
+def class_sizes(
+    y: NDArray[np.intp], n_classes: int, weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the total weight of the samples of each class, shape (k,)."""
+    return np.bincount(y, weights, minlength=n_classes).astype(np.float64, copy=False)
+
+
 def column_sizes(
     y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the total weight of the samples that take part in each column, shape (l,)."""
-    return np.bincount(y, weights, minlength=len(code)) @ (code != 0)
+    return class_sizes(y, len(code), weights) @ (code != 0)
 
 
 def fit_models(
@@ -160,34 +187,91 @@ def fit_models(
     # Small problems one after the other: handing each between threads costs more
     # than it gains, by an order of magnitude.
     small = len(rows) * X.shape[-1] < SMALL if len(X.shape) > 1 else True
+    order, ends = _places_of_classes(y[rows], len(code))
     with threadpool_limits(1 if small else None, user_api="blas"):
-        return Parallel(n_jobs=n_jobs, verbose=verbose)(
-            delayed(_fit_column)(
-                clone(estimator),
-                X,
-                y,
-                code[:, b],
-                rows,
-                params,
-                None if seeds is None else seeds[b],
-            )
-            for b in range(code.shape[1])
+        batches = run_tasks(
+            _fit_columns,
+            column_batches(code.shape[1], effective_n_jobs(n_jobs)),
+            estimator,
+            X,
+            y,
+            code,
+            rows,
+            order,
+            ends,
+            seeds,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            options=params,
         )
+    return [model for models in batches for model in models]
+
+
+def column_batches(n_columns: int, n_jobs: int) -> list[slice]:
+    """Split the columns into tasks: several for each worker, but not one for each of thousands."""
+    size = min(MOST_IN_TASK, max(1, n_columns // (TASKS_OF_WORKER * n_jobs)))
+    return [slice(first, first + size) for first in range(0, n_columns, size)]
+
+
+def _places_of_classes(y: NDArray[np.intp], k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the places of all samples, class by class, and where each class ends among them.
+
+    So that not every column has to look through all rows.
+    """
+    return np.argsort(y, kind="stable"), np.cumsum(np.bincount(y, minlength=k))
+
+
+def _fit_columns(
+    batch: slice, estimator, X, y, code, rows, order, ends, seeds, /, **params
+) -> list[Any]:
+    models, of_class = [], np.split(order, ends[:-1])
+    for b in range(*batch.indices(code.shape[1])):
+        places = np.concatenate([of_class[c] for c in np.flatnonzero(code[:, b])])
+        own = rows[np.sort(places)]
+        seed = None if seeds is None else seeds[b]
+        models.append(_fit_column(clone(estimator), X, y, code[:, b], own, params, seed))
+    return models
 
 
 def _fit_column(estimator, X, y, column, rows, params, seed):
-    rows = rows[column[y[rows]] != 0]
     target = (column[y[rows]] > 0).astype(np.int64)
     weight = params.get("sample_weight")
     present = target if weight is None else target[np.asarray(weight)[rows] > 0]
     if len(present) == 0 or (present == present[0]).all():
         return ConstantModel(bool(len(present) == 0 or present[0]))
-    _set_seed(estimator, seed)
+    set_seed(estimator, seed)
     sliced = check_fit_params(X, params, rows)
-    return estimator.fit(take_rows(X, rows), target, **sliced)
+    return estimator.fit(_own_rows(estimator, X, rows), target, **sliced)
 
 
-def _set_seed(estimator, seed) -> None:
+def _own_rows(estimator, X, rows: NDArray[np.intp]):
+    """Return the rows of a column: X itself if that is all of it, and the estimator keeps it."""
+    everything = len(rows) == n_samples(X) and (rows == np.arange(len(rows))).all()
+    kept = everything and not _overwrites(estimator)
+    return with_narrow_indices(X if kept else take_rows(X, rows))
+
+
+def with_narrow_indices(X):
+    """Return X with indices of 32 bits, if they fit: not every learner takes wider ones."""
+    if not issparse(X) or X.format != "csr" or X.indices.dtype == X.indptr.dtype == np.int32:
+        return X
+    if max(X.nnz, X.shape[1]) > np.iinfo(np.int32).max:
+        return X
+    parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return type(X)(parts, shape=X.shape)
+
+
+def _overwrites(estimator) -> bool:
+    """Tell whether the estimator, or one within it, was allowed to change X in place."""
+    names = ("copy", "copy_X", "copy_x")
+    return any(
+        value is False and name.rpartition("__")[2] in names
+        for name, value in estimator.get_params(deep=True).items()
+    )
+
+
+def set_seed(estimator, seed) -> None:
+    """Give the estimator this seed, and all within it, where their own is left open."""
     if seed is None:
         return
     open_seeds = [

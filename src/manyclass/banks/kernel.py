@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse
 from sklearn.base import clone
@@ -21,8 +21,17 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_array
 
 from manyclass import codes
+from manyclass._jobs import run_tasks
 from manyclass.banks._block_kernels import add_intercepts, spread
-from manyclass.banks.generic import Bank, Evidence, Scorer, Untrusted, column_sizes
+from manyclass.banks.generic import (
+    Bank,
+    Evidence,
+    Scorer,
+    Untrusted,
+    column_batches,
+    column_sizes,
+    with_narrow_indices,
+)
 from manyclass.banks.kernels import Kernel, resolve_gamma
 from manyclass.banks.spans import squared_spans
 
@@ -33,6 +42,7 @@ DENSE = 0.3  # share of non-zero coefficients above which a matrix product is fa
 LEAST_ROWS, MOST_ROWS = 128, 2048
 AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
 SOLVER_TOLERANCE = 1e-3  # of LIBSVM on a margin, by default
+FEW_PRODUCTS = 1e8  # of numbers, for the kernel of a pair: below, tasks cost more than they gain
 EXCUSED = 0.01  # share of negative squared spans that is put down to rounding
 
 
@@ -313,9 +323,10 @@ def fit_kernel_bank(
 ) -> KernelBank:
     """Fit the machines of all columns: one-vs-one in a single call of LIBSVM.
 
+    Large pairs are tasks of their own where there are several jobs; the machines are the same.
     ``gamma`` is resolved on all of X, so that all columns and folds share a kernel.
     """
-    X = check_array(X, accept_sparse="csr", dtype=np.float64)
+    X = with_narrow_indices(check_array(X, accept_sparse="csr", dtype=np.float64))
     if estimator.kernel == "precomputed" and X.shape[0] != X.shape[1]:
         raise ValueError(
             f"X has shape {X.shape}: with kernel='precomputed' it must be the square matrix of the "
@@ -328,13 +339,26 @@ def fit_kernel_bank(
     machine = clone(estimator).set_params(gamma=gamma, probability=type(estimator)().probability)
     kernel = Kernel(estimator.kernel, gamma, estimator.degree, estimator.coef0)
     pairs = codes.pair_columns(code)
-    if pairs is not None and estimator.class_weight is None and len(np.unique(y[rows])) > 2:
+    as_pairs = pairs is not None and estimator.class_weight is None and len(np.unique(y[rows])) > 2
+    jobs = effective_n_jobs(n_jobs)
+    if as_pairs and (jobs == 1 or _products_of_pair(X, len(rows), len(code)) < FEW_PRODUCTS):
         columns = _fit_pairs(machine, X, y, pairs, rows, sample_weight)
     else:
-        columns = Parallel(n_jobs=n_jobs, verbose=verbose)(
-            delayed(_fit_column)(machine, X, y, code[:, b], rows, sample_weight)
-            for b in range(code.shape[1])
+        batches = run_tasks(
+            _fit_columns,
+            column_batches(code.shape[1], jobs),
+            machine,
+            X,
+            y,
+            code,
+            rows,
+            sample_weight,
+            as_pairs or len(code) == 2,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            prefer="threads",  # LIBSVM releases the interpreter lock
         )
+        columns = [column for batch in batches for column in batch]
     support = np.concatenate([column[0] for column in columns])
     index = np.repeat(np.arange(len(columns)), [len(column[0]) for column in columns])
     values = np.concatenate([column[1] for column in columns])
@@ -352,6 +376,12 @@ def fit_kernel_bank(
         converged=all(column[4] for column in columns),
         dtype=dtype,
     )
+
+
+def _products_of_pair(X, n_rows: int, k: int) -> float:
+    """Estimate what the kernel matrix between all samples of two classes costs."""
+    n_features = X.nnz / X.shape[0] if issparse(X) else X.shape[1]
+    return (2 * n_rows / k) ** 2 * n_features
 
 
 def _has_gamma(kernel) -> bool:
@@ -375,14 +405,20 @@ def _fit(machine, X, rows, target, sample_weight):
     return clone(machine).fit(part, target, sample_weight=weight)
 
 
-def _fit_column(machine, X, y, column, rows, sample_weight) -> Column:
-    """Fit one column; of two classes the second is positive, as in SVC to the last bit."""
+def _fit_columns(batch: slice, machine, X, y, code, rows, sample_weight, pairs) -> list[Column]:
+    columns = code[:, batch].T
+    return [_fit_column(machine, X, y, column, rows, sample_weight, pairs) for column in columns]
+
+
+def _fit_column(machine, X, y, column, rows, sample_weight, pair: bool) -> Column:
+    """Fit one column; of a pair the upper class is positive, as in LIBSVM to the last bit."""
     rows = rows[column[y[rows]] != 0]
-    sign = -1 if len(column) == 2 and column[0] > 0 and machine.class_weight is None else 1
+    lower_side = column[np.flatnonzero(column)[0]]
+    sign = -1 if pair and lower_side > 0 and machine.class_weight is None else 1
     target = (sign * column[y[rows]] > 0).astype(np.intp)
     if len(np.unique(target)) < 2:
-        only_positive = len(target) == 0 or column[y[rows[0]]] > 0
-        return rows[:0], np.empty(0), np.inf if only_positive else -np.inf, 0, True
+        only = column[y[rows[0]]] if len(target) else lower_side if pair else 1
+        return rows[:0], np.empty(0), np.inf if only > 0 else -np.inf, 0, True
     fitted = _fit(machine, X, rows, target, sample_weight)
     duals, intercept = sign * _dense(fitted.dual_coef_)[0], sign * float(fitted.intercept_[0])
     return rows[fitted.support_], duals, intercept, int(fitted.n_iter_[0]), fitted.fit_status_ == 0

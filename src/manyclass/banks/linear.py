@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,18 @@ from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
 from manyclass.banks.generic import Bank, ConstantModel, Evidence, Kind, column_sizes
+from manyclass.banks.stacking import restore, stack
+
+_IN_MATRIX = ("coef_", "intercept_")
+_SIDES = {np.inf: True, -np.inf: False, 0.0: None}  # by the margin of a constant model
 
 
 class LinearBank(Bank):
-    """Linear models as one matrix: the scores of all columns are one product."""
+    """Linear models as one matrix: the scores of all columns are one product.
+
+    The models themselves are not kept: :attr:`models` makes them anew, from the matrix and
+    arrays of what else they have of their own.
+    """
 
     TYPES = (
         LinearDiscriminantAnalysis,
@@ -38,18 +47,43 @@ class LinearBank(Bank):
     )
 
     def __init__(self, models: list[Any], kind: Kind):
-        super().__init__(models, kind)
         fitted = [model for model in models if not isinstance(model, ConstantModel)]
         n_features = np.size(fitted[0].coef_) if fitted else 0
         self.coef = np.zeros((n_features, len(models)))
         self.intercept = np.empty(len(models))
         for column, model in enumerate(models):
             if isinstance(model, ConstantModel):
-                self.intercept[column] = np.inf if model.positive else -np.inf
+                self.intercept[column] = model.margin
             else:
                 self.coef[:, column] = np.ravel(model.coef_)
                 self.intercept[column] = np.ravel(model.intercept_)[0]
+        super().__init__(models, kind)
         self.huber = bool(fitted) and getattr(fitted[0], "loss", None) == "modified_huber"
+
+    @property
+    def models(self) -> list[Any]:
+        """The fitted models, one per column: copies, whose changes change nothing here."""
+        fitted = iter(self._kept if self._stacked is None else self._restored())
+        return [
+            ConstantModel(_SIDES[intercept]) if constant else next(fitted)
+            for constant, intercept in zip(self.constant, self.intercept.tolist(), strict=True)
+        ]
+
+    @models.setter
+    def models(self, models: list[Any]) -> None:
+        fitted = [model for model in models if not isinstance(model, ConstantModel)]
+        self._stacked = stack(fitted, leave=_IN_MATRIX) if _one_shape(fitted) else None
+        self._kept = fitted if self._stacked is None else fitted[:1]
+
+    def _restored(self) -> Iterator[Any]:
+        """Make the models from one of them, the matrix and the stacked attributes."""
+        stacked = self._stacked or {}
+        for place, column in enumerate(np.flatnonzero(~self.constant)):
+            model = restore(self._kept[0], stacked, place)
+            model.coef_ = self.coef[:, column].reshape(model.coef_.shape).astype(model.coef_.dtype)
+            if isinstance(model.intercept_, np.ndarray):
+                model.intercept_ = np.full_like(model.intercept_, self.intercept[column])
+            yield model
 
     @classmethod
     def holds(cls, models: list[Any]) -> bool:
@@ -62,8 +96,8 @@ class LinearBank(Bank):
         self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
     ) -> Evidence:
         """Return |w|^2 / (2 C N) of every machine and the margins; for LinearSVC only."""
-        machines = [model for model in self.models if type(model) is LinearSVC]
-        if len(machines) + self.constant.sum() < len(self.models) or self.kind != "margin":
+        machines = self._kept
+        if any(type(model) is not LinearSVC for model in machines) or self.kind != "margin":
             return super().evidence(X, y, code, weights)
         if any(machine.class_weight is not None for machine in machines):
             raise ValueError(
@@ -78,8 +112,28 @@ class LinearBank(Bank):
     def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """Return the scores of every column; all entries are computed."""
         X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
-        margins = safe_sparse_dot(X, self.coef, dense_output=True) + self.intercept
+        margins = safe_sparse_dot(X, self.coef, dense_output=True)
+        margins += self.intercept
+        return self._answer(margins)
+
+    def constants(self) -> NDArray[np.float64]:
+        """Return what the constant models answer, whatever they are asked."""
+        return self._answer(self.intercept[self.constant])
+
+    def _answer(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return margins, or probabilities in their place."""
         if self.kind == "margin":
             return margins
         # Zhang's estimate for the modified Huber loss; all others are logistic.
-        return (np.clip(margins, -1.0, 1.0) + 1.0) / 2.0 if self.huber else expit(margins)
+        return (np.clip(margins, -1.0, 1.0) + 1.0) / 2.0 if self.huber else expit(margins, margins)
+
+
+def _one_shape(fitted: list[Any]) -> bool:
+    """Tell whether coefficients and intercepts of all models have the first one's form."""
+    if not all(hasattr(model, "coef_") for model in fitted):
+        return False
+    forms = {
+        (model.coef_.shape, model.coef_.dtype, type(model.intercept_), np.shape(model.intercept_))
+        for model in fitted
+    }
+    return len(forms) == 1

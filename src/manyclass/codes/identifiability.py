@@ -48,7 +48,10 @@ def is_identifiable(code: ArrayLike) -> bool:
     >>> is_identifiable([[1], [1], [-1]])
     False
     """
-    gradient, _ = _reduced_gradient(as_ternary(code))
+    matrix = as_ternary(code)
+    if matrix.shape[1] < len(matrix) - 1:
+        return False
+    gradient, _ = _reduced_gradient(matrix)
     return bool(np.linalg.matrix_rank(gradient, tol=_ZERO) == gradient.shape[1] - 1)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
 from typing import NamedTuple
 
 from manyclass.codes.checks import Code, check_integer
@@ -82,7 +81,7 @@ def n_classes_of(name: str, n_columns: int) -> int:
             "was drawn. Pass the code matrix itself."
         )
     n_columns = check_integer("n_columns", n_columns, 1)
-    k = next(k for k in count(2) if columns_for(k) >= n_columns)
+    k = _least_k(columns_for, n_columns)
     if columns_for(k) != n_columns:
         near = [f"{columns_for(c)} columns for {c} classes" for c in (k - 1, k) if c >= 2]
         raise ValueError(
@@ -90,6 +89,17 @@ def n_classes_of(name: str, n_columns: int) -> int:
             "number of columns, or pass the code matrix itself."
         )
     return k
+
+
+def _least_k(columns_for: Callable[[int], int], n_columns: int) -> int:
+    """Return the fewest classes with that many columns or more, by bisection."""
+    low, high = 2, 2
+    while columns_for(high) < n_columns:
+        low, high = high + 1, 2 * high
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if columns_for(middle) < n_columns else (low, middle)
+    return low
 
 
 def _family(name: str) -> _Family:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass.codes.checks import Code
-from manyclass.codes.constructors import one_vs_one, one_vs_rest
+from manyclass.codes.constructors import one_vs_rest
 
 
 def pair_columns(code: Code) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | None:
@@ -35,8 +35,12 @@ def pair_columns(code: Code) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | Non
     k, n_columns = code.shape
     if n_columns != k * (k - 1) // 2:
         return None
-    if np.array_equal(code, one_vs_one(k)):  # by far the most frequent, and worth a short cut
-        return np.arange(n_columns), np.zeros(n_columns, dtype=np.bool_)
+    columns = np.arange(n_columns)
+    first, second = np.triu_indices(k, 1)
+    # By far the most frequent, and worth a short cut.
+    in_order = (code[first, columns] == 1).all() and (code[second, columns] == -1).all()
+    if in_order and np.count_nonzero(code) == 2 * n_columns:
+        return columns, np.zeros(n_columns, dtype=np.bool_)
     is_pair, i, j = pairs_among(code)
     if not is_pair.all():
         return None

@@ -35,7 +35,8 @@ def sparse_random(
     the one with the largest minimum row distance is kept (Zadrozny, 2001, section
     5), among those that identify the class probabilities. No code of fewer than
     ``k - 1`` columns does; it need only tell the classes apart then, which is
-    enough for label decoders. The default falls below ``k - 1`` from k = 103 on.
+    enough for label decoders and for the coupling rule "least-squares". The default
+    falls below ``k - 1`` from k = 103 on.
 
     Parameters
     ----------

@@ -100,7 +100,9 @@ def couple(
     rule : str or CouplingRule, default="wlw2"
         For one-vs-one: "vote", "ht", "ht-noniterative", "wlw1", "wlw2", "pkpd",
         "refregier-vallet", "logit"; for any code: "kl", "zadrozny", "noniterative",
-        "least-squares"; for one-vs-rest: "normalize". Rule objects carry options.
+        "least-squares"; for one-vs-rest: "normalize". Rule objects carry options. Only
+        "least-squares" and "noniterative" do with a code that does not determine the
+        class probabilities, such as one of fewer than k - 1 columns.
     weights : array-like of shape (l,), optional
         Weight of each column, usually its number of training samples; equal when
         omitted. Used by "ht", "logit", "kl", "zadrozny" and "least-squares", and by
@@ -143,6 +145,8 @@ def couple(
     if values.dtype.kind not in "fiub":
         raise ValueError(f"r has dtype {values.dtype}: pass an array of real numbers.")
     read, matrix = _open_pairs(values, code) if values.ndim == 3 else _open_columns(values, code)
+    if not (code is None or isinstance(code, str)):
+        resolved.check_identifiable(matrix)
     result = couple_blocks(resolved, read, len(values), matrix, weights, n_jobs, full_output)
     warn_unconverged(resolved, result.converged, stacklevel=3)
     return result if full_output else result.p
@@ -181,7 +185,6 @@ def _open_columns(r: NDArray, code: ArrayLike | str | None) -> tuple[Reader, NDA
         matrix = codes.by_name(code, codes.n_classes_of(code, r.shape[1]))
     else:
         matrix = codes.check_code(code)
-        codes.check_identifiable(matrix)
     if r.shape[1] != matrix.shape[1]:
         raise ValueError(
             f"r has {r.shape[1]} columns, but the code has {matrix.shape[1]}: they must match."

@@ -103,7 +103,7 @@ def _factor_damped(h, x, ridge, factors):
             for j in range(i):
                 factors[i, j] = h[i, j]
             factors[i, i] = h[i, i] + damping / x[i] ** 2
-        if factor_row(factors, k):
+        if factor_row(factors, k) or not damping < 1e300:
             return damping if damping > 0.0 else 0.25 * ridge
         damping, next_try = next_try, 4.0 * next_try
 
@@ -223,7 +223,9 @@ def couple_kl(
             lowest -= weights[b] * values[b] * np.log(values[b])
             lowest -= weights[b] * (1.0 - values[b]) * np.log(1.0 - values[b])
         best = np.inf
-        iterations[row] = 0
+        iterations[row], converged[row] = 0, False
+        noniterative(values, start, middle, members, x)
+        normalise(x, p[row])  # stays where no start leads to a finite objective
         for s in range(n_starts):
             noniterative(values, start, middle, members, x)
             for i in range(k):

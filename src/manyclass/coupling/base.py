@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from numbers import Integral, Real
 from threading import Thread
 from typing import NamedTuple
 
@@ -19,6 +20,9 @@ from manyclass.coupling._kernels import condense, find_outside
 from manyclass.coupling._row_kernels import incoherence_of
 
 BLOCK_BYTES = 2**20  # of binary probabilities: small enough for a core's cache
+FEWEST_ROWS = 32  # in a block, however many columns: kernels allocate their workspace for each
+MOST_ITERATIONS = 2**31 - 1  # what ``iterations`` can count
+LIGHTEST = 1e-9  # weight of a column to the heaviest: what less could decide is lost in rounding
 PAIR_SLACK = 1e-6  # how far r_ij + r_ji may be from 1: float32 inputs are off by 1e-7
 
 Reader = Callable[[int, int], NDArray[np.float64]]
@@ -54,6 +58,23 @@ class CouplingRule(Combiner):
 
     takes = "probabilities"
     gives_probabilities = True
+
+    @property
+    def needs_identifiable(self) -> bool:
+        """Whether the code has to determine the class probabilities."""
+        return True
+
+    def check_identifiable(self, code: NDArray[np.int8]) -> None:
+        """Raise a ``ValueError`` if this rule cannot do with what the code determines."""
+        if not self.needs_identifiable:
+            return
+        try:
+            codes.check_identifiable(code)
+        except ValueError as error:
+            raise ValueError(
+                f"{error} Or use the rule 'least-squares', which prefers even distributions "
+                "where columns are missing."
+            ) from None
 
     @abstractmethod
     def prepare(self, code: NDArray[np.int8], weights: NDArray[np.float64]) -> Solver:
@@ -103,7 +124,7 @@ def couple_blocks(
         if lists is not None:
             incoherence_of(r, column_weights, *lists, p[first:last], incoherence[first:last])
 
-    rows = max(8, BLOCK_BYTES // (8 * n_columns) // 8 * 8)
+    rows = max(FEWEST_ROWS, BLOCK_BYTES // (8 * n_columns) // 8 * 8)
     _for_each(couple_rows, range(0, n, rows), n_jobs)
     return Coupling(p, iterations, converged, incoherence)
 
@@ -137,12 +158,15 @@ def _for_each(task: Callable[[int], None], starts: range, n_jobs: int | None) ->
 
 
 def _check_limits(rule: CouplingRule) -> None:
+    """Check the options that all iterative rules have, before a kernel is compiled for them."""
     options = rule.get_params()
-    if not options.get("tol", 1.0) > 0:
-        raise ValueError(f"tol of {type(rule).__name__} must be positive, got {options['tol']}.")
-    if not options.get("max_iter", 1) >= 1:
+    tol, max_iter = options.get("tol", 1.0), options.get("max_iter", 1)
+    if not isinstance(tol, Real) or not tol > 0:
+        raise ValueError(f"tol of {type(rule).__name__} must be a positive number, got {tol!r}.")
+    if not isinstance(max_iter, Integral) or not 1 <= max_iter <= MOST_ITERATIONS:
         raise ValueError(
-            f"max_iter of {type(rule).__name__} must be at least 1, got {options['max_iter']}."
+            f"max_iter of {type(rule).__name__} must be an integer from 1 to {MOST_ITERATIONS}, "
+            f"got {max_iter!r}."
         )
 
 
@@ -161,11 +185,26 @@ def warn_unconverged(rule: Combiner, converged: NDArray[np.bool_], stacklevel: i
     )
 
 
+def warn_undetermined(code: NDArray[np.int8], rule: Combiner, stacklevel: int) -> None:
+    """Warn that a code does not determine the probabilities that the rule will give."""
+    k, n_columns = code.shape
+    warnings.warn(
+        f"code has {n_columns} columns for {k} classes, which do not determine the class "
+        f"probabilities: rule {rule.key!r} fills in what is missing. They are better with more "
+        f"columns; it takes {k - 1} at least to determine them. Pass code=lambda k: "
+        "manyclass.codes.sparse_random(k, n_columns=...), or another code.",
+        UserWarning,
+        stacklevel=stacklevel,
+    )
+
+
 def check_weights(weights: ArrayLike | None, n_columns: int) -> NDArray[np.float64]:
     """Return one positive weight per column, all ones when ``None``."""
     if weights is None:
         return np.ones(n_columns)
     try:
+        if np.iscomplexobj(weights):
+            raise TypeError
         array = np.array(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"weights must be numbers, one per column, got {weights!r}.") from error
@@ -180,17 +219,17 @@ def check_weights(weights: ArrayLike | None, n_columns: int) -> NDArray[np.float
             f"weights[{bad}] is {array[bad]}: weights must be positive and finite. Leave a column "
             "out of the code instead of giving it weight 0."
         )
-    return array
+    return np.maximum(array / array.max(), LIGHTEST)  # only ratios matter
 
 
 def column_lists(
     code: NDArray[np.int8],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return (start, middle, members): the classes of each column, positive side first."""
-    columns, classes = np.nonzero(code.T)
-    negative = code[classes, columns] < 0
-    order = np.lexsort((classes, negative, columns))
-    start = np.searchsorted(columns, np.arange(code.shape[1] + 1))
+    classes, columns = np.nonzero(code)
+    side = 2 * columns + (code[classes, columns] < 0)
+    order = np.argsort(side, kind="stable")  # classes are in order already
+    start = np.searchsorted(columns[order], np.arange(code.shape[1] + 1))
     middle = start[:-1] + (code > 0).sum(axis=0)
     return start.astype(np.int64), middle.astype(np.int64), classes[order].astype(np.int64)
 

@@ -10,7 +10,7 @@ from importlib import import_module
 
 from manyclass.experiments.runner import Experiment
 
-PAPERS = ("hastie1998", "zadrozny2001", "wu2003", "duan2003", "liu2005")
+PAPERS = ("hastie1998", "zadrozny2001", "wu2003", "duan2003", "liu2005", "summary")
 
 
 def all_experiments() -> dict[str, Experiment]:

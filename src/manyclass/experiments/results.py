@@ -10,10 +10,11 @@ from __future__ import annotations
 import csv
 import io
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from manyclass._files import replace_file as replace_file  # also for those who import it here
 
 COLUMNS = ("experiment", "data", "split", "method", "metric", "value")
 SECONDS = "seconds"  # the metric that ends a task
@@ -74,7 +75,10 @@ class Results:
             return [], False
         text = self.path.read_text(encoding="utf-8")
         complete = text[: text.rfind("\n") + 1]
-        lines = list(csv.reader(io.StringIO(complete)))
+        try:
+            lines = list(csv.reader(io.StringIO(complete)))
+        except csv.Error as error:
+            raise ValueError(f"{self.path} is damaged: {error}. Move it away.") from error
         if lines and tuple(lines[0]) != COLUMNS:
             raise ValueError(
                 f"{self.path} has the columns {', '.join(lines[0])}, not {', '.join(COLUMNS)}: it "
@@ -82,13 +86,22 @@ class Results:
             )
         rows: list[Measurement] = []
         pending: list[Measurement] = []
-        for line in lines[1:]:
-            experiment, data, split, method, metric, value = line
-            pending.append(Measurement(experiment, data, split, method, metric, float(value)))
+        for number, line in enumerate(lines[1:], start=2):
+            pending.append(self._parse(line, number))
             if pending[-1].metric == SECONDS:
                 rows += pending
                 pending = []
         return rows, bool(pending) or len(complete) < len(text)
+
+    def _parse(self, line: list[str], number: int) -> Measurement:
+        try:
+            experiment, data, split, method, metric, value = line
+            return Measurement(experiment, data, split, method, metric, float(value))
+        except ValueError as error:
+            raise ValueError(
+                f"{self.path} is damaged: row {number} is {','.join(line)[:80]!r}. Remove the row, "
+                "and its task is run again."
+            ) from error
 
 
 def _as_csv(rows: Iterable[Measurement]) -> str:
@@ -97,18 +110,3 @@ def _as_csv(rows: Iterable[Measurement]) -> str:
     for row in rows:
         writer.writerow([*row[:5], f"{row.value:.10g}"])
     return buffer.getvalue()
-
-
-def replace_file(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data = content.encode() if isinstance(content, str) else content
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

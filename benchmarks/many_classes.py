@@ -1,0 +1,171 @@
+"""How fitting, predicting, memory and log-loss grow with the number of classes and columns.
+
+    python -m benchmarks many-classes
+
+The classes are words of two or three letters, side by side: real features, as many classes as
+there are words, 20 or 40 training rows of each. All binary learners are
+``LogisticRegression()``. Every model has a process to itself, which tells seconds of the
+processor (one thread) and the peak of its memory above what it held before.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.multiclass import OneVsOneClassifier, OutputCodeClassifier
+from sklearn.preprocessing import StandardScaler
+
+from manyclass import CoupledClassifier, codes, couple, datasets
+
+N_TEST = 2000
+# Code, letters of the alphabet, letters of a word, training rows of a class.
+SIZES = (
+    ("one-vs-one", 7, 2, 40),
+    ("one-vs-one", 10, 2, 40),
+    ("one-vs-one", 14, 2, 40),
+    ("sparse-random", 14, 2, 40),
+    ("sparse-random", 22, 2, 20),
+    ("sparse-random", 10, 3, 20),
+)
+PEERS = {"one-vs-one": "OneVsOneClassifier", "sparse-random": "OutputCodeClassifier"}
+
+
+def words(alphabet: int, length: int, n_of_class: int):
+    """Words of letters drawn from the data set: X_train, X_test, y_train, y_test."""
+    data = datasets.load("letter")
+    rng = np.random.default_rng(0)
+    _, letters = np.unique(data.y, return_inverse=True)
+    by_letter = [rng.permutation(np.flatnonzero(letters == a)) for a in range(alphabet)]
+    k = alphabet**length
+
+    def draw(y, first, last):
+        """Spell the words from the given part of the rows of each letter."""
+        spelling = np.stack(np.unravel_index(y, (alphabet,) * length), axis=1)
+        pools = [rows[int(first * len(rows)) : int(last * len(rows))] for rows in by_letter]
+        chosen = np.array([[rng.choice(pools[a]) for a in word] for word in spelling])
+        return data.X[chosen].reshape(len(y), -1).astype(np.float64)
+
+    y, y_test = np.repeat(np.arange(k), n_of_class), rng.integers(k, size=N_TEST)
+    X, X_test = draw(y, 0.0, 0.7), draw(y_test, 0.7, 1.0)
+    scaler = StandardScaler().fit(X)
+    return scaler.transform(X), scaler.transform(X_test), y, y_test
+
+
+def make_model(name: str, code: str, k: int):
+    if name == "CoupledClassifier":
+        combiner = "wlw2" if code == "one-vs-one" else "least-squares"
+        return CoupledClassifier(code=code, combiner=combiner, random_state=0)
+    if name == "OneVsOneClassifier":
+        return OneVsOneClassifier(LogisticRegression())
+    if name == "OutputCodeClassifier":
+        columns = n_columns(code, k) + 0.5  # the number is rounded down
+        return OutputCodeClassifier(LogisticRegression(), code_size=columns / k, random_state=0)
+    return LogisticRegression(max_iter=300)
+
+
+def n_columns(code: str, k: int) -> int:
+    return k * (k - 1) // 2 if code == "one-vs-one" else int(np.ceil(15 * np.log2(k)))
+
+
+def measure(name: str, code: str, alphabet: int, length: int, n_of_class: int) -> dict[str, float]:
+    """Fit and predict, in this process."""
+    warnings.simplefilter("ignore")
+    warm_up()
+    X, X_test, y, y_test = words(alphabet, length, n_of_class)
+    model = make_model(name, code, alphabet**length)
+    fit_s, fit_mb = costs(lambda: model.fit(X, y))
+    predict = getattr(model, "predict_proba", model.predict)
+    predict_s, predict_mb = costs(lambda: predict(X_test))
+    found = {"fit s": fit_s, "fit MB": fit_mb, "predict s": predict_s, "predict MB": predict_mb}
+    found["pickle MB"] = len(pickle.dumps(model)) / 2**20
+    found["error"] = float((model.predict(X_test) != y_test).mean())
+    if hasattr(model, "predict_proba"):
+        p = np.clip(model.predict_proba(X_test), np.finfo(float).eps, 1)
+        found["log-loss"] = log_loss(y_test, p, labels=model.classes_)
+    return found
+
+
+def warm_up() -> None:
+    """Load what is compiled, for many classes and for few columns, before it is timed."""
+    rng = np.random.default_rng(0)
+    few = codes.sparse_random(12, n_columns=8, n_draws=5, random_state=0)
+    couple(rng.random((8, 8)), code=few, rule="least-squares")
+    couple(rng.random((8, 66 * 65 // 2)), code="one-vs-one")
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 3
+    CoupledClassifier().fit(X, y).predict_proba(X)
+
+
+def costs(task) -> tuple[float, float]:
+    """Return the processor's seconds and the peak of memory above the present, in MB."""
+    before = status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted anew
+    start = time.process_time()
+    task()
+    return time.process_time() - start, (status("VmHWM") - before) / 1024
+
+
+def status(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+
+
+def elsewhere(*arguments) -> dict[str, float]:
+    """Measure in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.many_classes", *map(str, arguments)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def growth() -> list[list[str]]:
+    rows = []
+    for code, alphabet, length, n_of_class in SIZES:
+        k = alphabet**length
+        for name in ("CoupledClassifier", PEERS[code], "LogisticRegression"):
+            found = elsewhere(name, code, alphabet, length, n_of_class)
+            print(f"    {code} {k} {name} {found}", file=sys.stderr, flush=True)
+            multinomial = name == "LogisticRegression"
+            rows.append(
+                [
+                    "" if multinomial else code,
+                    str(k),
+                    "" if multinomial else str(n_columns(code, k)),
+                    name,
+                    f"{found['fit s']:.1f}",
+                    f"{max(found['fit MB'], 0):.0f}",
+                    f"{found['predict s']:.2f}",
+                    f"{max(found['predict MB'], 0):.0f}",
+                    f"{found['pickle MB']:.1f}",
+                    f"{100 * found['error']:.1f}",
+                    f"{found['log-loss']:.3f}" if "log-loss" in found else "none",
+                ]
+            )
+    return rows
+
+
+HEADER = [
+    "code",
+    "k",
+    "columns",
+    "model",
+    "fit s",
+    "fit MB",
+    f"predict {N_TEST} rows s",
+    "predict MB",
+    "pickle MB",
+    "error %",
+    "log-loss",
+]
+TABLES = {"many-classes": (growth, HEADER)}
+
+if __name__ == "__main__":
+    model_name, code_name, *sizes = sys.argv[1:]
+    print(json.dumps(measure(model_name, code_name, *map(int, sizes))))

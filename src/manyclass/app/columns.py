@@ -1,0 +1,326 @@
+"""What the columns of a table hold, and how it becomes numbers.
+
+A column is of one of four kinds: numbers, categories, booleans (two categories) or
+dates. The kinds are told once, when a model is fitted; they are its schema, by which
+the columns of every later table are read, whatever those hold.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind = Literal["number", "category", "bool", "date"]
+
+MOST_CATEGORIES = 50  # columns that a category may become
+LEAST_ROWS = 2  # of a category of its own; rarer ones share one
+UNIQUE = 0.5  # share of the rows that differ, above which texts are no categories
+MOST_TEXTS = 10_000  # different texts, above which they are none in any case
+DATE = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
+SHOWN = 12  # names in a message
+
+
+def import_extra(name: str, need: str) -> Any:
+    """Return a package that does not come with manyclass, or say how to get it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        raise ImportError(f"{need} {package}: run pip install 'manyclass[app]'.") from error
+
+
+def import_pandas() -> Any:
+    """Return pandas, or say how to get it."""
+    return import_extra("pandas", "tables need")
+
+
+def shown(names: Iterable[str]) -> str:
+    """Return names for a message: quoted, and not more than a dozen.
+
+    Examples
+    --------
+    >>> from manyclass.app.columns import shown
+    >>> shown(["a", "b"]), shown(map(str, range(100)))[-16:]
+    ("'a', 'b'", "'11' and 88 more")
+    """
+    names = list(names)
+    rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(map(repr, names[:SHOWN])) + rest
+
+
+def kinds_of(frame: pd.DataFrame) -> dict[str, Kind]:
+    """Tell what each column holds.
+
+    Parameters
+    ----------
+    frame : DataFrame
+
+    Returns
+    -------
+    dict of str to {"number", "category", "bool", "date"}
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from manyclass.app.columns import kinds_of
+    >>> kinds_of(pd.DataFrame({"a": [1, 2], "b": ["x", None], "c": ["2024-01-31", None]}))
+    {'a': 'number', 'b': 'category', 'c': 'date'}
+    """
+    return {str(name): _kind_of(frame[name]) for name in frame.columns}
+
+
+def _kind_of(column: pd.Series) -> Kind:
+    pd = import_pandas()
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return "category"
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return "bool"
+    if pd.api.types.is_numeric_dtype(column.dtype) or column.dtype.kind == "m":
+        return "number"
+    if column.dtype.kind == "M":
+        return "date"
+    present = column.dropna()
+    found = pd.api.types.infer_dtype(present, skipna=True)
+    simple: dict[str, Kind] = {
+        "boolean": "bool",
+        "date": "date",
+        "datetime": "date",
+        "decimal": "number",
+        "empty": "number",
+        "floating": "number",
+        "integer": "number",
+        "mixed-integer-float": "number",
+    }
+    if found in simple:
+        return simple[found]
+    if found == "string":
+        return _kind_of_text(present)
+    if all(isinstance(value, str | int | float | bool) for value in present):
+        return "category"
+    strange = next(type(value).__name__ for value in present if not isinstance(value, str))
+    raise ValueError(
+        f"column {column.name!r} holds values of type {strange}: only numbers, text, dates and "
+        "booleans can be used. Leave it out, or make several columns of it."
+    )
+
+
+def _kind_of_text(present: pd.Series) -> Kind:
+    if present.str.fullmatch(DATE).all():
+        return "date"
+    return "bool" if set(present.unique()) <= {"True", "False"} else "category"
+
+
+def conform(frame: pd.DataFrame, kinds: Mapping[str, Kind], *, first_row: int = 1) -> pd.DataFrame:
+    """Return the columns that are named in ``kinds``, and hold what it says.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        May have further columns.
+    kinds : dict of str to kind
+        See :func:`kinds_of`.
+    first_row : int, default=1
+        Number of the first row, for messages.
+
+    Returns
+    -------
+    DataFrame
+        Numbers are float64, dates datetime64, categories and booleans objects: text, or
+        NaN where missing.
+
+    Raises
+    ------
+    ValueError
+        If a number or a date is none, or a number is infinite; it names the row.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from manyclass.app.columns import conform
+    >>> block = pd.DataFrame({"a": ["1", "2.5"], "b": [1, 2], "c": ["true", "False"]})
+    >>> conform(block, {"a": "number", "b": "category", "c": "bool"}).to_numpy().tolist()
+    [[1.0, '1', 'True'], [2.5, '2', 'False']]
+    """
+    pd = import_pandas()
+    readers = {"number": _as_number, "category": _as_text, "bool": _as_bool, "date": _as_date}
+    return pd.DataFrame(
+        {name: readers[kind](frame[name], first_row) for name, kind in kinds.items()},
+        index=frame.index,
+    )
+
+
+def _as_number(column: pd.Series, first_row: int) -> pd.Series:
+    pd = import_pandas()
+    if column.dtype.kind == "m":
+        column = column / np.timedelta64(1, "s")
+    elif pd.api.types.is_bool_dtype(column.dtype):
+        column = column.astype(object).map(str)
+    numbers = pd.to_numeric(column, errors="coerce").astype(np.float64)
+    _check_read(column, numbers.isna(), "numbers", first_row)
+    infinite = np.flatnonzero(np.isinf(numbers))
+    if len(infinite):
+        raise ValueError(
+            f"column {column.name!r} is infinite in row {infinite[0] + first_row}: leave the field "
+            "empty if the value is unknown, or use the largest that makes sense."
+        )
+    return numbers
+
+
+def _as_date(column: pd.Series, first_row: int) -> pd.Series:
+    pd = import_pandas()
+    dates = pd.to_datetime(column, format="ISO8601", utc=True, errors="coerce")
+    _check_read(column, dates.isna(), "dates", first_row)
+    return dates.dt.tz_localize(None).astype("datetime64[us]")
+
+
+def _check_read(column: pd.Series, lost: pd.Series, what: str, first_row: int) -> None:
+    bad = np.flatnonzero(lost & column.notna())
+    if len(bad):
+        more = f" (and {len(bad) - 1} rows after it)" if len(bad) > 1 else ""
+        raise ValueError(
+            f"column {column.name!r} is to hold {what}, but row {bad[0] + first_row} has "
+            f"{str(column.iloc[bad[0]])!r}{more}: correct it, or leave the field empty."
+        )
+
+
+def _as_text(column: pd.Series, first_row: int) -> pd.Series:
+    pd = import_pandas()
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    if column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():
+        column = column.map(lambda value: int(value), na_action="ignore").astype(object)
+    present = column.notna()
+    texts = column.astype(object).where(present, np.nan)
+    texts[present] = [str(value) for value in texts[present]]
+    return texts
+
+
+def _as_bool(column: pd.Series, first_row: int) -> pd.Series:
+    texts = _as_text(column, first_row)
+    spelt = {"true": "True", "false": "False"}
+    return texts.map(lambda value: spelt.get(str(value).lower(), value)).astype(object)
+
+
+# ---------------------------------------------------------------------- to numbers
+
+
+class DaysSince1970(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Dates as numbers: days since the first of January 1970, NaN where missing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from manyclass.app.columns import DaysSince1970
+    >>> dates = pd.to_datetime(pd.Series(["1970-01-02", None, "1971-01-01"]))
+    >>> DaysSince1970().fit_transform(dates.to_frame("day")).ravel()
+    array([  1.,  nan, 365.])
+    """
+
+    def fit(self, X, y=None):
+        """Remember the names of the columns."""
+        validate_data(self, X, skip_check_array=True)
+        return self
+
+    def transform(self, X) -> NDArray[np.float64]:
+        """Return an array of the shape of X."""
+        check_is_fitted(self)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        since = np.asarray(X, dtype="datetime64[us]") - np.datetime64(0, "us")
+        return since / np.timedelta64(1, "D")
+
+
+def column_transformer(X: pd.DataFrame) -> ColumnTransformer:
+    """Return what turns the columns of a table into numbers for a classifier.
+
+    Numbers are standardised, missing ones being the median, and a further column tells
+    where they were missing. Dates are numbers too: days since 1970. Each category is a
+    column of zeros and ones, and so is "missing"; those with a single row, and all but
+    the 49 most frequent, share one, which stands for categories not seen in ``fit`` as
+    well. Columns that tell nothing are left out, with a warning: all missing, the same
+    in all rows, or text that is different in most of them, such as an identifier.
+
+    Parameters
+    ----------
+    X : DataFrame
+        The training data, as :func:`~manyclass.app.tables.read_table` returns it.
+
+    Returns
+    -------
+    ColumnTransformer
+        Not fitted. Its output is sparse where most of it is zero.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from manyclass.app.columns import column_transformer
+    >>> X = pd.DataFrame({"size": [1.0, 2.0, None, 5.0], "colour": ["red", "blue"] * 2})
+    >>> column_transformer(X).fit_transform(X).round(1)
+    array([[-1. , -0.6,  0. ,  1. ],
+           [-0.3, -0.6,  1. ,  0. ],
+           [-0.3,  1.7,  0. ,  1. ],
+           [ 1.7, -0.6,  1. ,  0. ]])
+    """
+    kinds = kinds_of(X)
+    useless = {name: why for name, kind in kinds.items() if (why := _why_useless(X[name], kind))}
+    used = {name: kind for name, kind in kinds.items() if name not in useless}
+    if not used:
+        raise ValueError(f"no column can be learnt from: {_listed(useless)}.")
+    if useless:
+        warnings.warn(f"columns left out: {_listed(useless)}.", UserWarning, stacklevel=2)
+    parts = {
+        "numbers": (_standardised(), ("number",)),
+        "dates": (make_pipeline(DaysSince1970(), _standardised()), ("date",)),
+        "categories": (_one_hot(), ("category", "bool")),
+    }
+    chosen = [
+        (part, transformer, [name for name, kind in used.items() if kind in of])
+        for part, (transformer, of) in parts.items()
+    ]
+    return ColumnTransformer([part for part in chosen if part[2]])
+
+
+def _listed(useless: Mapping[str, str]) -> str:
+    listed = [f"{name!r} ({why})" for name, why in useless.items()]
+    rest = f" and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
+    return ", ".join(listed[:SHOWN]) + rest
+
+
+def _why_useless(column: pd.Series, kind: Kind) -> str | None:
+    present = column.notna().sum()
+    if present == 0:
+        return "all values are missing"
+    distinct = column.nunique()
+    if distinct == 1 and present == len(column):
+        return "the same value in all rows"
+    many = distinct > max(MOST_CATEGORIES, UNIQUE * present) or distinct > MOST_TEXTS
+    if kind == "category" and many:
+        return f"{distinct} different texts in {present} rows, as in an identifier"
+    return None
+
+
+def _standardised():
+    # A column may be empty in a part of the rows, as in cross-validation: it stays, as zeros.
+    imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    return make_pipeline(imputer, StandardScaler())
+
+
+def _one_hot() -> OneHotEncoder:
+    return OneHotEncoder(
+        handle_unknown="infrequent_if_exist",
+        min_frequency=LEAST_ROWS,
+        max_categories=MOST_CATEGORIES,
+    )

@@ -1,0 +1,178 @@
+"""What a report shows, as plain values."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyclass import __version__
+from manyclass.app.leaderboard import Entry, Leaderboard, listed
+from manyclass.app.names import as_text, short_names
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
+MOST_CLASSES = 200  # listed with their counts
+MOST_COLUMNS = 5  # with missing values that are named
+MOST_CONFUSED = 20  # rows and columns of the confusion matrix
+MOST_PAIRS = 5  # of classes that are confused
+MOST_INCOHERENT = 15  # rows of the table
+SHORT = 18  # characters of a class name in narrow places
+KINDS = {"number": "numbers", "category": "categories", "bool": "yes or no", "date": "dates"}
+
+
+class Row(NamedTuple):
+    """A row of the leaderboard."""
+
+    entry: Entry
+    cells: list[tuple[str, bool]]
+    """Text, and whether it is the best of its column."""
+    behind: str
+
+
+def leaderboard(board: Leaderboard) -> list[Row]:
+    """Return the rows of those that did not fail."""
+    return [
+        Row(
+            entry,
+            [(board.cell(entry, c), board.is_best(entry, c)) for c in board.columns],
+            _behind(board, entry),
+        )
+        for entry in board.ranked
+    ]
+
+
+def _behind(board: Leaderboard, entry: Entry) -> str:
+    if entry is board.best:
+        return "best"
+    return "within noise" if board.difference(entry, board.best).is_noise else "behind"
+
+
+class Data(NamedTuple):
+    """The table in words and numbers."""
+
+    kinds: str
+    classes: list[tuple[Any, int, float]]
+    """Label, rows, and their share of the most frequent class's."""
+    n_more_classes: int
+    missing: list[tuple[str, int]]
+    n_more_missing: int
+
+
+def data(board: Leaderboard) -> Data:
+    """Return the classes by their frequency, and the columns that lack most values."""
+    about = board.description
+    by_count = sorted(about.class_counts.items(), key=lambda item: -item[1])
+    return Data(
+        listed([f"{KINDS[kind]} ({n})" for kind, n in about.kinds.items()]),
+        [(label, n, n / by_count[0][1]) for label, n in by_count[:MOST_CLASSES]],
+        max(0, len(by_count) - MOST_CLASSES),
+        list(about.missing.items())[:MOST_COLUMNS],
+        max(0, len(about.missing) - MOST_COLUMNS),
+    )
+
+
+class Confusion(NamedTuple):
+    """The confusion matrix of the best."""
+
+    entry: Entry
+    labels: list[tuple[str, str]]
+    """Of rows and columns, in full and short; the last may stand for all other classes."""
+    rows: list[list[tuple[int, float, str]]]
+    """Count, share of the row, and whether it is "right", "wrong" or "merged"."""
+    n_merged: int
+    pairs: list[tuple[Any, Any, int, float]]
+    """The most frequent confusions: true and predicted class, count, share."""
+
+
+def confusion(board: Leaderboard) -> Confusion:
+    """Return the confusion matrix of the best; of many classes, those most often confused."""
+    entry, k = board.best, len(board.classes)
+    rows, p = entry.tested()
+    true, predicted = board.target[rows], p.argmax(axis=1)
+    wrong = count_pairs(true, predicted, k)
+    np.fill_diagonal(wrong, 0)
+    shown = np.arange(k)
+    if k > MOST_CONFUSED:
+        most = np.argsort(-(wrong.sum(axis=0) + wrong.sum(axis=1)), kind="stable")
+        shown = np.sort(most[: MOST_CONFUSED - 1])
+    # All other classes are merged into one more.
+    place = np.full(k, len(shown))
+    place[shown] = np.arange(len(shown))
+    merged = count_pairs(place[true], place[predicted], len(shown) + (len(shown) < k))
+    short = short_names(board.classes, SHORT)
+    labels = [(as_text(board.classes[c]), short[c]) for c in shown]
+    if len(shown) < k:
+        labels.append((f"{k - len(shown)} others",) * 2)
+    shares = [_shares(row, c, len(shown)) for c, row in enumerate(merged)]
+    return Confusion(entry, labels, shares, k - len(shown), _pairs(board, wrong))
+
+
+def count_pairs(true: Any, predicted: Any, k: int) -> NDArray[np.int64]:
+    """Return how often each class, by rows, was taken for each other, by columns."""
+    counts = np.zeros((k, k), dtype=np.int64)
+    np.add.at(counts, (true, predicted), 1)
+    return counts
+
+
+def _shares(row: NDArray[np.int64], c: int, n_shown: int) -> list[tuple[int, float, str]]:
+    kinds = ["wrong"] * len(row)
+    kinds[c] = "right" if c < n_shown else "merged"
+    total = max(1, int(row.sum()))
+    return [(n, n / total, kind) for n, kind in zip(row.tolist(), kinds, strict=True)]
+
+
+def _pairs(board: Leaderboard, wrong: NDArray[np.int64]) -> list[tuple[Any, Any, int, float]]:
+    order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_PAIRS]
+    found = [divmod(int(place), len(board.classes)) for place in order]
+    sizes = list(board.description.class_counts.values())
+    return [
+        (board.classes[i], board.classes[j], int(wrong[i, j]), float(wrong[i, j] / sizes[i]))
+        for i, j in found
+        if wrong[i, j] > 0
+    ]
+
+
+class Incoherent(NamedTuple):
+    """A row on which the binary models disagree."""
+
+    index: Any
+    label: Any
+    top: list[tuple[Any, float]]
+    """The two most probable classes."""
+    incoherence: float
+    right: bool
+
+
+def most_incoherent(board: Leaderboard, entry: Entry) -> list[Incoherent]:
+    """Return the rows on which the binary models disagree most."""
+    assert entry.incoherence is not None
+    rows, p = entry.tested()
+    values = entry.incoherence[rows]
+    found = []
+    for i in np.argsort(-values, kind="stable")[:MOST_INCOHERENT].tolist():
+        row = rows[i]
+        top = np.argsort(-p[i], kind="stable")[:2].tolist()
+        found.append(
+            Incoherent(
+                board.index[row],
+                board.classes[board.target[row]],
+                [(board.classes[c], float(p[i, c])) for c in top],
+                float(values[i]),
+                bool(top[0] == board.target[row]),
+            )
+        )
+    return found
+
+
+def versions() -> list[tuple[str, str]]:
+    """Return the versions of what was used, ours first."""
+    found = [("manyclass", __version__), ("Python", platform.python_version())]
+    for name in PACKAGES:
+        try:
+            found.append((name, version(name)))
+        except PackageNotFoundError:
+            continue
+    return found

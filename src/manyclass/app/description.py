@@ -1,0 +1,70 @@
+"""What a table holds: rows, columns, classes, missing values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyclass.app.columns import kinds_of
+
+
+@dataclass(frozen=True)
+class Description:
+    """A table in numbers; see :func:`describe`."""
+
+    n_rows: int
+    """Rows."""
+    n_columns: int
+    """Columns, without the target."""
+    kinds: dict[str, int]
+    """Number of columns of each kind: "number", "category", "bool", "date"."""
+    missing: dict[str, int]
+    """Missing values of each column that has some, most first."""
+    class_counts: dict[Any, int]
+    """Rows of each class, in the order of the classes."""
+
+    @property
+    def n_missing(self) -> int:
+        """Missing values in all."""
+        return sum(self.missing.values())
+
+
+def describe(X: Any, classes: list[Any], target: NDArray[np.intp]) -> Description:
+    """Describe a DataFrame and its target.
+
+    Parameters
+    ----------
+    X : DataFrame
+        Features.
+    classes : list of k labels
+        The classes.
+    target : array of shape (n,)
+        The class of each row, as its place among the classes.
+
+    Returns
+    -------
+    Description
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from manyclass.app.description import describe
+    >>> X = pd.DataFrame({"size": [1.0, np.nan, 3.0], "colour": ["red", "blue", "red"]})
+    >>> found = describe(X, ["a", "b"], np.array([0, 1, 0]))
+    >>> found.kinds, found.missing, found.class_counts
+    ({'number': 1, 'category': 1}, {'size': 1}, {'a': 2, 'b': 1})
+    """
+    missing = Counter({str(name): int(X[name].isna().sum()) for name in X.columns})
+    counts = np.bincount(target, minlength=len(classes))
+    return Description(
+        n_rows=len(X),
+        n_columns=X.shape[1],
+        kinds=dict(Counter(kinds_of(X).values()).most_common()),
+        missing={name: n for name, n in missing.most_common() if n > 0},
+        class_counts=dict(zip(classes, counts.tolist(), strict=True)),
+    )

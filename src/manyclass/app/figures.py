@@ -1,0 +1,129 @@
+"""The figures of a report, as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from manyclass.app.contents import SHORT
+from manyclass.app.leaderboard import Entry, Leaderboard
+from manyclass.app.names import as_text, short_names
+from manyclass.report import inline_svg, page_style
+
+MOST_PANELS = 12  # classes with a reliability diagram of their own
+BINS = 10
+COLORS = ("#0072B2", "#D55E00")  # M. Okabe, K. Ito (2008), Color universal design
+MARKERS = ("o", "s")
+
+
+class Figure(NamedTuple):
+    """A figure of the page."""
+
+    svg: str
+    caption: str
+
+
+def new_figure(width: float, height: float, layout: Any = "constrained") -> Any:
+    """Return a matplotlib figure that pyplot knows nothing of."""
+    from matplotlib.figure import Figure as MatplotlibFigure
+
+    return MatplotlibFigure(figsize=(width, height), layout=layout)
+
+
+def reliability(board: Leaderboard, entries: list[Entry]) -> Figure:
+    """Draw the reliability of the predicted labels of some candidates."""
+    from manyclass.plot import ReliabilityDisplay
+
+    with page_style():
+        figure = new_figure(5.0, 5.2)
+        ax = figure.subplots()
+        for i, entry in enumerate(entries):
+            rows, p = entry.tested()
+            ReliabilityDisplay.from_predictions(
+                board.target[rows],
+                p,
+                classes=np.arange(len(board.classes)),
+                n_bins=BINS,
+                name=entry.name,
+                ax=ax,
+                color=COLORS[i],
+                marker=MARKERS[i],
+            )
+        # Above the diagram, where it hides nothing.
+        handles, labels = ax.get_legend_handles_labels()
+        ax.get_legend().remove()
+        figure.legend(handles, labels, loc="outside upper left", fontsize="small", frameon=False)
+        names = " and ".join(entry.name for entry in entries)
+        description = f"Reliability diagram of the predicted labels of {names}."
+        return Figure(inline_svg(figure, name="reliability", description=description), "")
+
+
+def reliability_by_class(board: Leaderboard, entries: list[Entry]) -> Iterator[Figure]:
+    """Draw the reliability of the probability of each of the most frequent classes."""
+    for c in most_frequent(board, MOST_PANELS):
+        with page_style():
+            yield _panel(board, entries, c)
+
+
+def _panel(board: Leaderboard, entries: list[Entry], c: int) -> Figure:
+    from manyclass.plot import ReliabilityDisplay
+
+    figure = new_figure(2.9, 2.9, layout=None)  # there are many, and layouts take their time
+    ax = figure.add_axes((0.21, 0.15, 0.67, 0.82))
+    for i, entry in enumerate(entries):
+        rows, p = entry.tested()
+        ReliabilityDisplay.from_predictions(
+            board.target[rows] == c,
+            np.stack([1 - p[:, c], p[:, c]], axis=1),
+            classes=[False, True],
+            labels=[True],
+            n_bins=BINS,
+            name=entry.name,
+            ax=ax,
+            color=COLORS[i],
+            marker=MARKERS[i],
+            ls="-",
+        )
+    ax.get_legend().remove()
+    ax.set(xlabel="stated", ylabel="observed")
+    name = as_text(board.classes[c])
+    description = f"Reliability diagram of class {name}."
+    return Figure(inline_svg(figure, name=f"class-{c}", description=description), name)
+
+
+def code_matrix(board: Leaderboard, entry: Entry) -> Figure:
+    """Draw the code matrix of a coupled classifier: classes by binary problems."""
+    from manyclass.plot import CodeMatrixDisplay
+
+    assert entry.code is not None
+    k, n_columns = entry.code.shape
+    with page_style():
+        size = min(7.6, 2.4 + 0.2 * n_columns), min(5.0, 1.2 + 0.24 * k)
+        figure = new_figure(*size, layout="compressed")  # for cells that are squares
+        CodeMatrixDisplay.from_code(
+            entry.code, classes=short_names(board.classes, SHORT), ax=figure.subplots()
+        )
+        description = f"Code matrix of {entry.name}: {k} classes by {n_columns} binary problems."
+        return Figure(inline_svg(figure, name="code", description=description), "")
+
+
+def incoherence(board: Leaderboard, entry: Entry) -> Figure:
+    """Draw the histogram of incoherence of rows that are right and wrong."""
+    from manyclass.plot import IncoherenceDisplay
+
+    assert entry.incoherence is not None
+    rows, p = entry.tested()
+    right = p.argmax(axis=1) == board.target[rows]
+    with page_style():
+        figure = new_figure(5.2, 3.0)
+        IncoherenceDisplay.from_values(entry.incoherence[rows], right, ax=figure.subplots())
+        description = f"Histogram of the incoherence of {entry.name}, right and wrong rows apart."
+        return Figure(inline_svg(figure, name="incoherence", description=description), "")
+
+
+def most_frequent(board: Leaderboard, most: int) -> list[int]:
+    """Return the most frequent classes, in the order of the classes."""
+    counts = np.bincount(board.target, minlength=len(board.classes))
+    return sorted(np.argsort(-counts, kind="stable")[:most].tolist())

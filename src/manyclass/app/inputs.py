@@ -1,0 +1,126 @@
+"""Tables and labels as a comparison takes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from manyclass.app.candidates import Size
+from manyclass.app.columns import conform, import_pandas, kinds_of
+
+
+def as_frame(X: Any) -> Any:
+    """Return a DataFrame whose columns hold numbers, text or dates."""
+    pd = import_pandas()
+    if not isinstance(X, pd.DataFrame):
+        values = np.asarray(X)
+        if values.ndim != 2 or values.dtype.kind not in "fiub":
+            raise ValueError(
+                f"X is {type(X).__name__} of shape {values.shape} and type {values.dtype}: pass a "
+                "DataFrame, or a two-dimensional array of numbers."
+            )
+        X = pd.DataFrame(values, columns=[f"x{i}" for i in range(values.shape[1])])
+    X = X.rename(columns=str)
+    twice = X.columns[X.columns.duplicated()].tolist()
+    if twice:
+        raise ValueError(f"X has more than one column {twice[0]!r}: rename them.")
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        raise ValueError(f"X has shape {X.shape}: at least one row and one column are needed.")
+    return conform(X, kinds_of(X))
+
+
+def encode(y: ArrayLike, n: int) -> tuple[list[Any], NDArray[np.intp]]:
+    """Return the classes, sorted, and the place of each label among them."""
+    pd = import_pandas()
+    labels = pd.Series(np.asarray(y, dtype=object) if not isinstance(y, pd.Series) else y)
+    if labels.ndim != 1 or len(labels) != n:
+        raise ValueError(f"y has {len(labels)} labels, but X has {n} rows.")
+    if labels.isna().any():
+        missing = np.flatnonzero(labels.isna())
+        raise ValueError(
+            f"y has {len(missing)} missing labels, the first in row {missing[0]}: remove the rows."
+        )
+    places, found = pd.factorize(labels.astype(object))
+    classes = found.tolist()
+    if len(classes) < 2:
+        raise ValueError(f"y has only one class, {classes[0]!r}: there is nothing to tell apart.")
+    try:
+        order = sorted(range(len(classes)), key=classes.__getitem__)
+    except TypeError:  # labels of several types
+        order = sorted(range(len(classes)), key=lambda c: str(classes[c]))
+    place = np.empty(len(classes), dtype=np.intp)
+    place[order] = np.arange(len(classes))
+    return [classes[c] for c in order], place[places]
+
+
+def size_of(target: NDArray[np.intp], n_folds: int) -> Size:
+    """Return what the choice of candidates depends on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.app.inputs import size_of
+    >>> size_of(np.repeat([0, 1], [20, 7]), n_folds=5)
+    Size(rows=27, classes=2, rarest=5)
+    """
+    counts = np.bincount(target)
+    # The only row of a class is never left out.
+    left = np.maximum(1, counts - -(-counts // n_folds))
+    return Size(rows=len(target), classes=len(counts), rarest=int(left.min()))
+
+
+def draw(y: NDArray[np.intp], n: int, random_state: int) -> NDArray[np.intp]:
+    """Draw about ``n`` rows, stratified by class, two of each class at least if it has them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.app.inputs import draw
+    >>> y = np.repeat([0, 1, 2], [70, 28, 2])
+    >>> np.bincount(y[draw(y, 20, random_state=0)])
+    array([14,  6,  2])
+    """
+    if n >= len(y):
+        return np.arange(len(y))
+    rng = np.random.RandomState(random_state)
+    counts = np.bincount(y)
+    quota = np.minimum(counts, np.maximum(2, np.rint(counts * n / len(y)).astype(int)))
+    chosen = [
+        rng.choice(np.flatnonzero(y == c), size, replace=False) for c, size in enumerate(quota)
+    ]
+    return np.sort(np.concatenate(chosen))
+
+
+def sample(X: Any, y: Any, rows: int | None, *, random_state: int = 0) -> tuple[Any, Any]:
+    """Draw about so many rows, stratified by class, in the order of the table.
+
+    Parameters
+    ----------
+    X, y : DataFrame and Series
+        As :func:`~manyclass.app.tables.read_table` returns them.
+    rows : int or None
+        How many; None for all. Two of each class are kept at least, if it has them.
+    random_state : int, default=0
+        The seed.
+
+    Returns
+    -------
+    X, y : DataFrame and Series
+
+    Examples
+    --------
+    >>> from manyclass.app.inputs import sample
+    >>> from manyclass.app.tables import read_table
+    >>> X, y = sample(*read_table("iris"), 30)
+    >>> y.value_counts().to_dict()
+    {'setosa': 10, 'versicolor': 10, 'virginica': 10}
+    """
+    if rows is None:
+        return X, y
+    if rows < 2:
+        raise ValueError(f"rows must be 2 at least, got {rows}.")
+    _, target = encode(y, len(X))
+    drawn = draw(target, rows, random_state)
+    return X.iloc[drawn], y.iloc[drawn]

@@ -1,0 +1,316 @@
+"""The outcome of a comparison: who did how well, and what is noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t
+from sklearn.pipeline import Pipeline
+
+from manyclass._coupled import CoupledBase
+from manyclass.app.candidates import Candidate
+from manyclass.app.description import Description
+from manyclass.report import text_table
+
+Floats = NDArray[np.float64]
+
+FIT, PREDICT = "fit s", "predict s"
+LEVEL = 0.95  # of intervals
+NONE = "\N{EN DASH}"
+MINUS = "\N{MINUS SIGN}"
+BEST = "*"
+MUCH = 1.5  # faster, to be worth a word
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """How one candidate did."""
+
+    candidate: Candidate
+    """What was asked for."""
+    pipeline: Pipeline | None
+    """What each fold fitted, unfitted and with seeds: columns to numbers, then the
+    classifier. None where it could not even be made."""
+    values: dict[str, Floats] = field(default_factory=dict)
+    """The value of each metric, and the seconds, in each fold; empty where it failed."""
+    proba: Floats | None = None
+    """Out-of-fold probabilities, shape (n, k); NaN in rows that were never left out."""
+    incoherence: Floats | None = None
+    """Out-of-fold incoherence, shape (n,), of coupled classifiers."""
+    code: NDArray[np.int8] | None = None
+    """The code matrix of coupled classifiers."""
+    notes: tuple[str, ...] = ()
+    """Warnings, and whether it had fewer rows to learn from."""
+    failure: str | None = None
+    """Why it failed."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.candidate.name
+
+    @property
+    def ours(self) -> bool:
+        """Whether it couples binary classifiers."""
+        return isinstance(self.candidate.estimator, CoupledBase)
+
+    def tested(self) -> tuple[NDArray[np.intp], Floats]:
+        """Return the rows that were left out once, and their probabilities."""
+        assert self.proba is not None
+        rows = np.flatnonzero(np.isfinite(self.proba[:, 0]))
+        return rows, self.proba[rows]
+
+    def mean(self, metric: str) -> float:
+        """Return the mean of a metric over the folds."""
+        return float(self.values[metric].mean())
+
+    def error(self, metric: str) -> float:
+        """Return the standard error of the mean over the folds."""
+        values = self.values[metric]
+        return float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """By how much one candidate is behind another, and the interval of that."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether it may as well be zero."""
+        return self.low <= 0 <= self.high
+
+
+@dataclass(frozen=True, eq=False)
+class Leaderboard:
+    """All candidates, the best first, those that failed last.
+
+    Iterate over it for its entries; print it for a table.
+    """
+
+    entries: tuple[Entry, ...]
+    """Best first."""
+    metrics: tuple[str, ...]
+    """Names of the metrics; the first one ranks."""
+    classes: list[Any]
+    """The labels, in the order of the columns of probabilities."""
+    target: NDArray[np.intp]
+    """The class of each row, as its place among the classes."""
+    index: list[Any]
+    """What each row is called: the index of the table."""
+    folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+    """Rows to train and to test on."""
+    random_state: int
+    """The seed."""
+    description: Description
+    """The data in numbers."""
+    notes: tuple[str, ...]
+    """What was left out or done otherwise, and why."""
+    seconds: float
+    """How long everything took."""
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __getitem__(self, name: str) -> Entry:
+        found = {entry.name: entry for entry in self.entries}
+        if name not in found:
+            raise KeyError(f"no candidate {name!r}: there are {', '.join(found)}")
+        return found[name]
+
+    @property
+    def ranked(self) -> list[Entry]:
+        """Those that did not fail, the best first."""
+        return [entry for entry in self.entries if entry.failure is None]
+
+    @property
+    def failed(self) -> list[Entry]:
+        """Those that failed."""
+        return [entry for entry in self.entries if entry.failure is not None]
+
+    @property
+    def best(self) -> Entry:
+        """The first of the board."""
+        if not self.ranked:
+            raise ValueError("every candidate failed: see the reasons in failed.")
+        return self.ranked[0]
+
+    @property
+    def all_notes(self) -> list[str]:
+        """The notes on the data and on each candidate."""
+        own = [f"{entry.name}: {note}" for entry in self.entries for note in entry.notes]
+        return [*self.notes, *own]
+
+    def best_of(self, *, ours: bool) -> Entry | None:
+        """Return the best coupled classifier, or the best of the others, if there is one."""
+        return next((entry for entry in self.ranked if entry.ours == ours), None)
+
+    def difference(self, entry: Entry, best: Entry, metric: str | None = None) -> Difference:
+        """Return by how much one candidate is behind another, paired over the folds.
+
+        Folds share most of their training rows, so that their values vary less than new
+        data would: the variance is that of Nadeau & Bengio (2003), section 3.
+
+        Parameters
+        ----------
+        entry, best : Entry
+            What is subtracted from, and what is subtracted.
+        metric : str, optional
+            The first one when omitted.
+
+        Returns
+        -------
+        Difference
+            The mean, and its interval at the level of 95 %.
+
+        References
+        ----------
+        C. Nadeau, Y. Bengio (2003). Inference for the generalization error. Machine
+        Learning 52.
+        """
+        metric = self.metrics[0] if metric is None else metric
+        behind = entry.values[metric] - best.values[metric]
+        n = len(behind)
+        overlap = np.mean([len(test) / len(train) for train, test in self.folds])
+        error = np.sqrt((1 / n + overlap) * behind.var(ddof=1))
+        width = float(t.ppf(0.5 + LEVEL / 2, n - 1) * error)
+        mean = float(behind.mean())
+        return Difference(mean, mean - width, mean + width)
+
+    @property
+    def tied(self) -> list[Entry]:
+        """Those whose distance from the best is within the noise, without the best."""
+        others = [entry for entry in self.ranked if entry is not self.best]
+        return [entry for entry in others if self.difference(entry, self.best).is_noise]
+
+    def verdict(self) -> str:
+        """Say which to pick, and whether that is more than noise."""
+        if not self.ranked:
+            return "Every candidate failed: there is nothing to pick."
+        best, metric = self.best, self.metrics[0]
+        number = self._writer(metric)
+        picked = f"Pick {best.name}: its {metric} of {number(best.mean(metric))} is the lowest"
+        if len(self.ranked) == 1:
+            return f"{picked}, as the only one that was measured."
+        second = self.ranked[1]
+        gap = self.difference(second, best)
+        interval = (
+            f"the difference is {number(gap.mean)}, its {LEVEL:.0%} interval over the folds "
+            f"{number(gap.low)} to {number(gap.high)}"
+        )
+        if not gap.is_noise:
+            return f"{picked}, ahead of {second.name} by more than the noise: {interval}."
+        return (
+            f"{picked}, but its lead over {second.name} is within the noise: {interval}."
+            f"{self._others(second)}"
+        )
+
+    def _others(self, second: Entry) -> str:
+        """Say who else is tied with the best, and which of all these is the fastest."""
+        tied = self.tied
+        more = [entry.name for entry in tied if entry is not second]
+        also = f" So is that over {listed(more)}." if more else ""
+        fastest = min([self.best, *tied], key=lambda entry: entry.mean(FIT))
+        if fastest is self.best:
+            return f"{also} It is also the fastest of these to fit."
+        if self.best.mean(FIT) < MUCH * fastest.mean(FIT):
+            return also
+        return (
+            f"{also} {fastest.name} fits fastest of these: {fastest.mean(FIT):.2g} s, where "
+            f"{self.best.name} takes {self.best.mean(FIT):.2g} s."
+        )
+
+    # ------------------------------------------------------------------ as a table
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of the table: metrics, then seconds."""
+        return (*self.metrics, FIT, PREDICT)
+
+    def cell(self, entry: Entry, column: str) -> str:
+        """Return the mean, and for metrics its standard error, as text."""
+        write = self._writer(column)
+        mean = write(entry.mean(column))
+        return mean if column in (FIT, PREDICT) else f"{mean} ± {write(entry.error(column))}"
+
+    def is_best(self, entry: Entry, column: str) -> bool:
+        """Whether nobody has a smaller mean in the column, as it is written."""
+        write = self._writer(column)
+        return write(entry.mean(column)) == write(min(e.mean(column) for e in self.ranked))
+
+    def _writer(self, column: str) -> Callable[[float], str]:
+        """Return the function that writes the numbers of a column, all with as many digits."""
+        smallest = min(entry.mean(column) for entry in self.ranked)
+        if column == "error":
+            return lambda x: f"{100 * x:.{1 if smallest > 0.01 else 2}f} %".replace("-", MINUS)
+        digits = 2 if column in (FIT, PREDICT) else 3 if smallest > 0.1 else 4
+        return lambda x: f"{x:.{digits}f}".replace("-", MINUS)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def to_text(self, width: int | None = None) -> str:
+        """Return the table as text, the best of each column marked by a star.
+
+        Parameters
+        ----------
+        width : int, optional
+            Standard errors are left out if the table would be wider with them.
+
+        Returns
+        -------
+        str
+        """
+        table = self._text(self.cell)
+        if width is not None and table.index("\n") > width:
+            table = self._text(lambda entry, column: self.cell(entry, column).partition(" ±")[0])
+        failed = [f"{entry.name}  failed: {entry.failure}" for entry in self.failed]
+        return "\n".join([table, *failed] if self.ranked else failed)
+
+    def _text(self, cell: Callable[[Entry, str], str]) -> str:
+        rows = [
+            [
+                entry.name,
+                *(cell(entry, c) + (BEST if self.is_best(entry, c) else " ") for c in self.columns),
+            ]
+            for entry in self.ranked
+        ]
+        return text_table(["", *(f"{column} " for column in self.columns)], rows)
+
+    def to_frame(self) -> Any:
+        """Return the means and standard errors as a DataFrame, one row per candidate.
+
+        Those that failed have NaN, and the reason in the column "failure".
+        """
+        import pandas as pd
+
+        rows: list[dict[str, Any]] = [
+            {"name": entry.name}
+            | {c: entry.mean(c) if entry.values else np.nan for c in self.columns}
+            | {f"{m} ±": entry.error(m) if entry.values else np.nan for m in self.metrics}
+            | {"failure": entry.failure}
+            for entry in self.entries
+        ]
+        return pd.DataFrame(rows).set_index("name")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Join names for a sentence.
+
+    Examples
+    --------
+    >>> from manyclass.app.leaderboard import listed
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,0 +1,140 @@
+"""One candidate on one fold: fit, predict, measure."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from threadpoolctl import threadpool_limits
+
+from manyclass._coupled import CoupledBase
+from manyclass.app.folding import Fold
+from manyclass.app.leaderboard import FIT, PREDICT
+from manyclass.app.names import one_line
+from manyclass.metrics import classwise_calibration_error
+
+Floats = NDArray[np.float64]
+Metric = Callable[[NDArray[np.intp], Floats], float]
+
+
+def _log_loss(y: NDArray[np.intp], p: Floats) -> float:
+    return float(log_loss(y, p, labels=np.arange(p.shape[1])))
+
+
+def _brier(y: NDArray[np.intp], p: Floats) -> float:
+    return float(brier_score_loss(y, p, labels=np.arange(p.shape[1])))
+
+
+def _error(y: NDArray[np.intp], p: Floats) -> float:
+    return float(np.mean(p.argmax(axis=1) != y))
+
+
+def _calibration(y: NDArray[np.intp], p: Floats) -> float:
+    return classwise_calibration_error(y, p, classes=np.arange(p.shape[1]))
+
+
+METRICS: dict[str, Metric] = {
+    "log-loss": _log_loss,
+    "Brier": _brier,
+    "error": _error,
+    "calibration": _calibration,
+}
+"""By the names of the columns; less is better in all."""
+
+
+class Measured(NamedTuple):
+    """What a candidate did on a fold."""
+
+    values: dict[str, float]
+    proba: Floats
+    incoherence: Floats | None
+    code: NDArray[np.int8] | None
+    warnings: tuple[str, ...]
+
+
+class Failed(NamedTuple):
+    """Why there is nothing to tell."""
+
+    reason: str
+
+
+def make_pipeline(columns: Any, classifier: Any) -> Pipeline:
+    """Put a classifier behind what makes columns numeric, dense where it must be."""
+    columns = clone(columns)
+    if not get_tags(classifier).input_tags.sparse:
+        columns.set_params(sparse_threshold=0)
+    return Pipeline([("columns", columns), ("classifier", classifier)])
+
+
+def compile_kernels(classifier: Any) -> None:
+    """Compile what a coupled classifier needs, so that no fold is charged with it."""
+    if not isinstance(classifier, CoupledBase):
+        return
+    X, y = make_blobs([6] * 4, 3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            clone(classifier).fit(X, y).predict_proba(X)
+        # It may be made for other data; then compilation is in the seconds of a fold.
+        except Exception:
+            return
+
+
+def measure(
+    pipeline: Pipeline,
+    X: Any,
+    y: NDArray[np.intp],
+    fold: Fold,
+    n_classes: int,
+    metrics: tuple[str, ...],
+) -> Measured | Failed:
+    """Fit on the rows to train on, and measure on those to test on, in one thread.
+
+    Whatever a classifier raises is an answer, not an error.
+    """
+    train, test = fold
+    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
+        warnings.simplefilter("always", UserWarning)
+        try:
+            start = time.perf_counter()
+            fitted = clone(pipeline).fit(X.iloc[train], y[train])
+            between = time.perf_counter()
+            p = _probabilities(fitted, X.iloc[test], n_classes)
+            end = time.perf_counter()
+            values = {name: METRICS[name](y[test], p) for name in metrics}
+            incoherence, code = _beneath(fitted, X.iloc[test])
+        except Exception as error:
+            return Failed(one_line(f"{type(error).__name__}: {error}"))
+    values |= {FIT: between - start, PREDICT: end - between}
+    said = dict.fromkeys(
+        one_line(str(w.message)) for w in caught if issubclass(w.category, UserWarning)
+    )
+    return Measured(values, p, incoherence, code, tuple(said))
+
+
+def _probabilities(fitted: Pipeline, X: Any, n_classes: int) -> Floats:
+    if not hasattr(fitted, "predict_proba"):
+        raise ValueError("it has no predict_proba, and this compares probabilities")
+    p = np.asarray(fitted.predict_proba(X), dtype=np.float64)
+    if p.shape != (len(X), n_classes):
+        raise ValueError(f"predict_proba has shape {p.shape}, not {(len(X), n_classes)}")
+    return p
+
+
+def _beneath(fitted: Pipeline, X: Any) -> tuple[Floats | None, NDArray[np.int8] | None]:
+    """Return incoherence and code of a coupled classifier."""
+    classifier = fitted[-1]
+    if not isinstance(classifier, CoupledBase):
+        return None, None
+    if not hasattr(classifier, "incoherence"):
+        return None, classifier.code_
+    return classifier.incoherence(fitted[:-1].transform(X)), classifier.code_

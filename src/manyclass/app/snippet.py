@@ -1,0 +1,162 @@
+"""A comparison as a Python program that runs it again."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+from sklearn.base import BaseEstimator
+
+import manyclass
+from manyclass.app.leaderboard import Entry, Leaderboard
+from manyclass.app.measuring import METRICS
+
+
+class Source(NamedTuple):
+    """Where the data came from."""
+
+    name: str
+    """A file, or the name of a data set."""
+    target: str | None = None
+    """The column of classes, where it was named."""
+    rows: int | None = None
+    """How many rows were drawn."""
+
+
+def program(board: Leaderboard, source: Source | None = None) -> str:
+    """Write a program that runs a comparison again and fits the best on all rows.
+
+    Parameters
+    ----------
+    board : Leaderboard
+        What was run.
+    source : Source, optional
+        Where the data came from; without, the program says where they are to go.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from manyclass.app.comparing import compare
+    >>> from manyclass.app.snippet import Source, program
+    >>> from manyclass.app.tables import read_table
+    >>> board = compare(*read_table("iris"), candidates={"bayes": GaussianNB(var_smoothing=0.1)})
+    >>> print(program(board, Source("iris")))
+    from sklearn.naive_bayes import GaussianNB
+    <BLANKLINE>
+    from manyclass.app.comparing import compare
+    from manyclass.app.tables import read_table
+    <BLANKLINE>
+    X, y = read_table('iris')
+    board = compare(
+        X,
+        y,
+        candidates={
+            'bayes': GaussianNB(var_smoothing=0.1),
+        },
+        cv=5,
+        random_state=0,
+    )
+    print(board)
+    print(board.verdict())
+    <BLANKLINE>
+    # The best one, fitted on all rows.
+    model = board.best.pipeline.fit(X, y)
+    print(model.predict_proba(X.head(3)).round(3))
+    <BLANKLINE>
+    """
+    entries = sorted(board, key=lambda entry: entry.name)
+    limited = any(entry.candidate.most_rows is not None for entry in entries)
+    lines = [
+        *_data(source, board),
+        "board = compare(",
+        "    X,",
+        "    y,",
+        "    candidates=[" if limited else "    candidates={",
+        *(_candidate(entry, limited) for entry in entries),
+        "    ]," if limited else "    },",
+        f"    cv={len(board.folds)},",
+        *([] if board.metrics == tuple(METRICS) else [f"    metrics={board.metrics!r},"]),
+        f"    random_state={board.random_state!r},",
+        ")",
+        "print(board)",
+        "print(board.verdict())",
+        "",
+        "# The best one, fitted on all rows.",
+        "model = board.best.pipeline.fit(X, y)",
+        "print(model.predict_proba(X.head(3)).round(3))",
+        "",
+    ]
+    return "\n".join([*_imports(entries, source, limited), "", *lines])
+
+
+def _data(source: Source | None, board: Leaderboard) -> list[str]:
+    if source is None:
+        n, d = board.description.n_rows, board.description.n_columns
+        return [f"X, y = ...  # a DataFrame of {n} rows and {d} columns, and its classes"]
+    target = "" if source.target is None else f", target={source.target!r}"
+    lines = [f"X, y = read_table({source.name!r}{target})"]
+    if source.rows is not None:
+        lines.append(f"X, y = sample(X, y, {source.rows}, random_state={board.random_state})")
+    return lines
+
+
+def _candidate(entry: Entry, limited: bool) -> str:
+    written = _expression(entry.candidate.estimator) or "...,  # as it was made"
+    if not limited:
+        return f"        {entry.name!r}: {written},"
+    most = entry.candidate.most_rows
+    rows = "" if most is None else f", most_rows={most}"
+    return f"        Candidate({entry.name!r}, {written}{rows}),"
+
+
+def _expression(estimator: Any) -> str | None:
+    """Return the Python expression of an estimator, None if it cannot be written as one."""
+    try:
+        tree = ast.parse(estimator.__repr__(N_CHAR_MAX=10**6), mode="eval")
+    except (SyntaxError, TypeError):
+        return None
+    known = {type(part).__name__ for part in _parts(estimator)}
+    strange = any(
+        (isinstance(node, ast.Name) and node.id not in known)
+        or (isinstance(node, ast.Constant) and node.value is ...)
+        for node in ast.walk(tree)
+    )
+    return None if strange else ast.unparse(tree)
+
+
+def _parts(estimator: Any) -> list[Any]:
+    nested = [v for v in estimator.get_params(deep=True).values() if isinstance(v, BaseEstimator)]
+    return [estimator, *nested]
+
+
+def _imports(entries: list[Entry], source: Source | None, limited: bool) -> list[str]:
+    """Return the import statements, those of other packages first."""
+    names = defaultdict(set, {"manyclass.app.comparing": {"compare"}})
+    if limited:
+        names["manyclass.app.candidates"] = {"Candidate"}
+    if source is not None:
+        names["manyclass.app.tables"] = {"read_table"}
+        if source.rows is not None:
+            names["manyclass.app.inputs"] = {"sample"}
+    for entry in entries:
+        if _expression(entry.candidate.estimator) is not None:
+            for part in _parts(entry.candidate.estimator):
+                names[_public_module(type(part))].add(type(part).__name__)
+    lines = {m: f"from {m} import {', '.join(sorted(found))}" for m, found in sorted(names.items())}
+    own = [line for m, line in lines.items() if m.partition(".")[0] == "manyclass"]
+    others = [line for line in lines.values() if line not in own]
+    return [*others, "", *own] if others else own
+
+
+def _public_module(kind: type) -> str:
+    """Return the module that users import a class from."""
+    if getattr(manyclass, kind.__name__, None) is kind:
+        return "manyclass"
+    parts = kind.__module__.split(".")
+    private = next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))
+    return ".".join(parts[:private])

@@ -1,0 +1,420 @@
+"""Tables from files: CSV, TSV and Parquet, whole or a block of rows at a time.
+
+Everything that can be wrong with a file is found here, and said in one line.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import re
+import warnings
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from manyclass import datasets
+from manyclass.app.columns import conform, import_extra, import_pandas, kinds_of, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+SUFFIXES = ".csv, .tsv, .csv.gz, .tsv.gz or .parquet"
+TARGETS = ("target", "class", "label", "y")
+"""What a column of classes is called, where nobody says."""
+MISSING = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
+"""Fields of a text file that stand for a missing value."""
+INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")  # written as Python would, and of 64 bits
+MANY, CONTINUOUS, ALONE = 50, 0.2, 0.5  # different labels; and their share of the rows
+NAMELESS = re.compile(r"Unnamed: \d+|__index_level_\d+__")
+"""What pandas calls a column, or in Parquet an index, that has no name."""
+
+
+def read_table(
+    path_or_name: str | os.PathLike[str], *, target: str | None = None
+) -> tuple[pd.DataFrame, pd.Series]:
+    """Read features and classes from a file, or a data set by its name.
+
+    Numbers become float64; columns with any other text are categories; ``true`` and
+    ``false`` are the categories ``True`` and ``False``; a column of dates as
+    2024-12-31 or 2024-12-31T23:59 becomes datetime64. Classes stay as they are
+    written: integers where all of them are, text otherwise. Columns without a name are
+    taken for row numbers and left out, with a warning.
+
+    Parameters
+    ----------
+    path_or_name : str or path
+        A file that ends in .csv, .tsv, .csv.gz, .tsv.gz or .parquet, with column names in
+        the first line and in UTF-8; or one of :func:`manyclass.datasets.names`.
+    target : str, optional
+        The column of classes. It may be omitted if one column, and only one, is called
+        "target", "class", "label" or "y".
+
+    Returns
+    -------
+    X : DataFrame
+        All other columns.
+    y : Series
+        The classes, none of them missing.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file cannot be read or its target cannot be learnt.
+
+    Examples
+    --------
+    >>> from manyclass.app.tables import read_table
+    >>> X, y = read_table("iris")
+    >>> X.shape, y.unique().tolist()
+    ((150, 4), ['setosa', 'versicolor', 'virginica'])
+    """
+    if str(path_or_name) in datasets.names():
+        return _known(str(path_or_name), target)
+    path = _existing(path_or_name)
+    names = column_names(path)
+    label = _find_target(names, target, path)
+    frame = _read_whole(path, text=[label])
+    if len(frame) == 0:
+        raise ValueError(f"{path} has column names but no rows: there is nothing to learn from.")
+    y = _labels(frame.pop(label), path)
+    frame = _without_row_numbers(frame, path)
+    if frame.shape[1] == 0:
+        raise ValueError(f"{path} has no column but the target {label!r}: add features.")
+    return conform(frame, kinds_of(frame)), y
+
+
+def read_blocks(
+    path: str | os.PathLike[str], *, rows: int = 50_000, numbers: Collection[str] = ()
+) -> Iterator[pd.DataFrame]:
+    r"""Read a file a block of rows at a time, so that memory is bounded.
+
+    Fields of text files stay text, whatever a block holds; what they mean is for the
+    model's schema to say: see :func:`manyclass.app.columns.conform`.
+
+    Parameters
+    ----------
+    path : path
+        A file, or the name of a data set, as :func:`read_table` takes it.
+    rows : int, default=50000
+        Rows of a block; the last may have fewer.
+    numbers : collection of str, default=()
+        Columns of a text file that are to be parsed as numbers, which is several times
+        faster; they stay text in blocks where they hold anything else.
+
+    Yields
+    ------
+    DataFrame
+        At least one; without rows if the file has none.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from manyclass.app.tables import read_blocks
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "table.csv"
+    ...     _ = path.write_text("a,b\n1,x\n2,y\n3,z\n")
+    ...     [block["b"].tolist() for block in read_blocks(path, rows=2)]
+    [['x', 'y'], ['z']]
+    """
+    if rows < 1:
+        raise ValueError(f"rows must be at least 1, got {rows}.")
+    names = column_names(path)
+    if str(path) in datasets.names():
+        X, y = _known(str(path), None)
+        whole = X.assign(**{str(y.name): y})
+        yield from (whole.iloc[first : first + rows] for first in range(0, len(whole), rows))
+        return
+    path = _existing(path)
+    if _suffix(path) == ".parquet":
+        blocks = _parquet_blocks(path, rows)
+    else:
+        blocks = _text_blocks(path, rows, {name: str for name in names if name not in numbers})
+    empty = True
+    for block in blocks:
+        empty = False
+        yield block
+    if empty:
+        yield import_pandas().DataFrame(columns=names, dtype=object)
+
+
+def column_names(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names of the columns of a file, all different."""
+    if str(path) in datasets.names():
+        X, y = _known(str(path), None)
+        return [*X.columns, str(y.name)]
+    path = _existing(path)
+    if _suffix(path) == ".parquet":
+        names = [str(name) for name in _parquet(path).schema_arrow.names]
+    else:
+        names = [name or f"Unnamed: {place}" for place, name in enumerate(_header(path))]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{path} has columns of the same name: {shown(twice)}. Rename them.")
+    return names
+
+
+def count_rows(path: str | os.PathLike[str]) -> int:
+    """Return the number of rows of a file, and check every line of a text file on the way.
+
+    A line with more or fewer fields than there are columns is broken: parsers differ
+    in what they make of it, and none of that is what was meant.
+    """
+    if str(path) in datasets.names():
+        return len(_known(str(path), None)[1])
+    path = _existing(path)
+    if _suffix(path) == ".parquet":
+        return int(_parquet(path).metadata.num_rows)
+    n, width = 0, len(_header(path))
+    with _lines(path) as lines:
+        next(lines)
+        for fields in lines:
+            if len(fields) not in (0, width):
+                raise ValueError(
+                    f"{path} is broken at line {lines.line_num}: it has {len(fields)} fields, but "
+                    f"there are {width} columns. Put text with separators in quotes, or mend the "
+                    "line."
+                )
+            n += bool(fields)
+    return n
+
+
+# ---------------------------------------------------------------------- files
+
+
+def _existing(path: str | os.PathLike[str]) -> Path:
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, not a file.")
+    if not path.exists():
+        known = "" if path.suffix else f", nor a data set of that name{_meant(str(path))}"
+        raise FileNotFoundError(f"there is no file {path}{known}.")
+    if _suffix(path) not in (*SEPARATORS, ".parquet"):
+        raise ValueError(f"{path} is of no known kind: the name must end in {SUFFIXES}.")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty.")
+    return path
+
+
+def _meant(name: str) -> str:
+    close = get_close_matches(name, datasets.names(), n=1)
+    return f" (did you mean {close[0]}?)" if close else f": those are {shown(datasets.names())}"
+
+
+def _suffix(path: Path) -> str:
+    name = path.name.lower()
+    return Path(name.removesuffix(".gz") if not name.endswith(".parquet.gz") else name).suffix
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Say in one line what cannot be read."""
+    import_pandas()
+    from pandas.errors import EmptyDataError, ParserError
+
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not in UTF-8 (it has the byte 0x{error.object[error.start]:02x}): save it "
+            "so, or convert it by iconv -f ENCODING -t UTF-8."
+        ) from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path} is not a whole gzip file: get a fresh copy.") from error
+    except (ParserError, EmptyDataError, csv.Error) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path} is broken: {reason}. Is a quote left open?") from error
+
+
+@contextmanager
+def _lines(path: Path) -> Iterator[Any]:
+    """Open a text file for its lines, split into fields."""
+    opened: IO[str]
+    kind = gzip.open if path.name.lower().endswith(".gz") else open
+    with _readable(path), kind(path, "rt", encoding="utf-8-sig", newline="") as opened:
+        yield csv.reader(opened, delimiter=SEPARATORS[_suffix(path)])
+
+
+def _header(path: Path) -> list[str]:
+    with _lines(path) as lines:
+        names: list[str] = next(lines, [])
+    if not names:
+        raise ValueError(f"{path} is empty, or its first line is: column names are expected there.")
+    if len(names) == 1:
+        used = next((mark for mark in ";\t|," if mark in names[0]), None)
+        if used is not None:
+            raise ValueError(
+                f"{path} has one column only, {names[0]!r}: its fields seem to be separated by "
+                f"{used!r}. A .csv file has commas, a .tsv file has tabs."
+            )
+    return names
+
+
+def _text_blocks(path: Path, rows: int | None, dtype: dict[str, type]) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a text file, in blocks or, for None, at once."""
+    pd = import_pandas()
+    count_rows(path)
+    with _readable(path):
+        reader = pd.read_csv(
+            path,
+            sep=SEPARATORS[_suffix(path)],
+            header=0,
+            names=column_names(path),
+            index_col=False,
+            dtype=dtype,
+            na_values=list(MISSING),
+            keep_default_na=False,
+            encoding="utf-8-sig",
+            low_memory=False,
+            chunksize=rows,
+        )
+        yield from [reader] if rows is None else reader
+
+
+def _parquet(path: Path) -> Any:
+    need = f"reading {path} needs"
+    pa, pq = import_extra("pyarrow", need), import_extra("pyarrow.parquet", need)
+    try:
+        return pq.ParquetFile(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(f"{path} is damaged or not a Parquet file: get a fresh copy.") from error
+
+
+def _parquet_blocks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
+    import_pandas()
+    file, pa = _parquet(path), import_module("pyarrow")
+    try:
+        for batch in file.iter_batches(batch_size=rows):
+            yield pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(f"{path} is damaged: get a fresh copy.") from error
+
+
+def _read_whole(path: Path, text: Collection[str]) -> pd.DataFrame:
+    if _suffix(path) == ".parquet":
+        blocks = _parquet_blocks(path, 1_000_000)
+    else:
+        blocks = _text_blocks(path, None, dict.fromkeys(text, str))
+    pd = import_pandas()
+    read = list(blocks)
+    return pd.concat(read, ignore_index=True) if read else pd.DataFrame(columns=column_names(path))
+
+
+def _without_row_numbers(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Leave out columns without a name: row numbers, as pandas writes them, tell classes in order.
+
+    They would be the best feature of a sorted table, and worthless on any other.
+    """
+    nameless = [name for name in frame.columns if NAMELESS.fullmatch(name)]
+    if nameless:
+        warnings.warn(
+            f"{path} has {len(nameless)} column(s) without a name, taken for row numbers and left "
+            "out. Name them to use them.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return frame.drop(columns=nameless)
+
+
+# ---------------------------------------------------------------------- classes
+
+
+def _known(name: str, target: str | None) -> tuple[pd.DataFrame, pd.Series]:
+    """Return one of the data sets of the papers."""
+    pd = import_pandas()
+    if target not in (None, "class"):
+        raise ValueError(
+            f"{name} is a data set of manyclass, its target is 'class': leave target={target!r} "
+            f"out, or write ./{name}.csv for a file."
+        )
+    data = datasets.load(name)
+    X = pd.DataFrame(data.X, columns=list(data.feature_names))
+    if data.categorical:
+        X = X.astype("category")
+    return conform(X, kinds_of(X)), pd.Series(data.y, name="class")
+
+
+def _find_target(names: list[str], target: str | None, path: Path) -> str:
+    if target is None:
+        candidates = [name for name in names if name in TARGETS]
+        if len(candidates) == 1:
+            return candidates[0]
+        found = f"has {shown(candidates)}" if candidates else f"has none of {shown(TARGETS)}"
+        raise ValueError(
+            f"which column holds the classes? {path} {found}; name it by --target (in Python "
+            f"target=). Its columns are {shown(names)}."
+        )
+    if target not in names:
+        close = get_close_matches(target, names, n=3) or [
+            name for name in names if name.strip().lower() == target.strip().lower()
+        ]
+        hint = f"did you mean {shown(close)}?" if close else f"its columns are {shown(names)}."
+        raise ValueError(f"{path} has no column {target!r} for the target: {hint}")
+    return target
+
+
+def _labels(column: pd.Series, path: Path) -> pd.Series:
+    """Return the classes as they were written, after all that can be wrong with them."""
+    where = f"the target {column.name!r} of {path}"
+    missing = np.flatnonzero(column.isna())
+    if len(missing):
+        raise ValueError(
+            f"{where} has {len(missing)} missing values, first in {_rows(missing)}: fill them in "
+            f"or remove the rows. (An empty field and {shown(MISSING[1:])} count as missing: a "
+            "class of that name needs another.)"
+        )
+    y = _as_written(column)
+    n_classes, numbers = y.nunique(), _numbers(y)
+    if n_classes == 1:
+        raise ValueError(f"{where} has one class only, {y.iloc[0]!r}: there is nothing to learn.")
+    if numbers is not None and n_classes > max(MANY, CONTINUOUS * len(y)):
+        if (numbers % 1 != 0).any():
+            raise ValueError(
+                f"{where} looks continuous, with {n_classes} different numbers in {len(y)} rows: "
+                "this is regression. For classes, cut it into intervals first."
+            )
+    if n_classes > max(MANY, ALONE * len(y)):
+        raise ValueError(
+            f"{where} has {n_classes} classes in {len(y)} rows, most of them alone: it looks like "
+            "an identifier or a measurement. Choose another target."
+        )
+    return y
+
+
+def _rows(places) -> str:
+    numbers = ", ".join(str(place + 1) for place in places[:5])
+    return f"row {numbers}" if len(places) == 1 else f"rows {numbers}"
+
+
+def _as_written(column: pd.Series) -> pd.Series:
+    """Return integers and booleans where all labels are, text otherwise."""
+    pd = import_pandas()
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    if column.dtype.kind in "iub":
+        return column
+    if column.dtype.kind == "f" and np.isfinite(column).all() and (column % 1 == 0).all():
+        return column.astype(np.int64)
+    text = column.astype(object).map(str)
+    if set(text) <= {"True", "False"}:
+        return text == "True"
+    integers = all(INTEGER.fullmatch(label) for label in text.unique())
+    return text.astype(np.int64) if integers else text
+
+
+def _numbers(y: pd.Series) -> pd.Series | None:
+    """Return the labels as numbers, if they are."""
+    if y.dtype.kind == "b":
+        return None
+    numbers = import_pandas().to_numeric(y, errors="coerce")
+    return None if numbers.isna().any() else numbers

@@ -1,0 +1,78 @@
+"""Fitted models of one type as arrays: one model, and what the others have of their own."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Stacked = dict[str, NDArray]
+"""By the name of an attribute: its values, one per model."""
+
+
+def stack(models: list[Any], leave: Iterable[str] = ()) -> Stacked | None:
+    """Return the attributes that not all models share with the first, as arrays.
+
+    Parameters
+    ----------
+    models : list of fitted estimators of one type
+    leave : names of attributes that are kept elsewhere
+
+    Returns
+    -------
+    dict of arrays, or None
+        None if there is an attribute that no array can hold, so that the models
+        themselves have to be kept.
+    """
+    first = vars(models[0])
+    if any(vars(model).keys() != first.keys() for model in models):
+        return None
+    stacked: Stacked = {}
+    for name in first.keys() - set(leave):
+        values = [vars(model)[name] for model in models]
+        if all(_equal(value, values[0]) for value in values):
+            continue
+        if not all(_alike(value, values[0]) for value in values):
+            return None
+        stacked[name] = np.array(values)
+    return stacked
+
+
+def restore(template: Any, stacked: Stacked, place: int) -> Any:
+    """Return a copy of ``template`` with the attributes of the model in that place."""
+    model = deepcopy(template)
+    for name, values in stacked.items():
+        own = getattr(template, name)
+        value = values[place]
+        setattr(model, name, value.copy() if isinstance(own, np.ndarray) else type(own)(value))
+    return model
+
+
+def _equal(value: Any, first: Any) -> bool:
+    if value is first:
+        return True
+    if type(value) is not type(first):
+        return False
+    if isinstance(value, np.ndarray):
+        return value.dtype == first.dtype and np.array_equal(value, first)
+    if isinstance(value, int | float | str | np.generic):
+        return bool(value == first)
+    try:
+        return pickle.dumps(value) == pickle.dumps(first)
+    except (pickle.PicklingError, AttributeError, TypeError):  # a function made on the spot
+        return False
+
+
+def _alike(value: Any, first: Any) -> bool:
+    """Tell whether two attributes are numbers or arrays of numbers that stack."""
+    if type(value) is not type(first):
+        return False
+    if isinstance(value, np.ndarray):
+        return value.dtype == first.dtype and value.shape == first.shape and value.dtype != object
+    return isinstance(value, float | np.number) or (
+        isinstance(value, int) and abs(value) < 2**63  # True and False are numbers, too
+    )

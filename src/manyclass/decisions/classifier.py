@@ -1,0 +1,255 @@
+"""DecisionClassifier: a classifier's probabilities under other frequencies and costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from manyclass._routing import RoutingMixin
+from manyclass._sklearn import check_any_rows, check_sample_weight
+from manyclass.banks.generic import class_sizes
+from manyclass.decisions._simplex import check_prior
+from manyclass.decisions.costs import check_cost, decide, decision_labels
+from manyclass.decisions.priors import adjust_prior
+
+
+class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
+    """Classifier that decides by costs, for a population with its own class frequencies.
+
+    ``predict_proba`` gives the probabilities of ``estimator``, adjusted to the class
+    frequencies ``target_prior``; ``predict`` the decisions of least expected cost under
+    them. With costs a decision need not be the most probable class.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        Needs ``predict_proba``, as :class:`~manyclass.CoupledClassifier` has it. ``None``
+        means :class:`~sklearn.linear_model.LogisticRegression`. A fitted one is used as it
+        is inside :class:`~sklearn.frozen.FrozenEstimator`.
+    cost : array-like of shape (k, d) or callable, default=None
+        ``cost[i, j]`` is the cost of decision j when the truth is class i, in the order
+        of ``classes_``; or a function of the number of classes that returns it. ``None``
+        means that a wrong class costs 1: the decision is the most probable class.
+    reject_cost : float or array-like of shape (k,), default=None
+        Cost of deciding nothing; see :func:`decide`. ``None`` means that a decision is
+        always made.
+    rejected : object, default=None
+        What ``predict`` returns for rejected rows: none of the labels, and of their type.
+        ``None`` means -1 among numbers, or 1 less than the least label if that is smaller,
+        and "rejected" among strings.
+    decisions : array-like of shape (d,), default=None
+        Labels of the decisions. ``None`` means ``classes_``.
+    target_prior : array-like of shape (k,) or "uniform", default=None
+        Class frequencies of the rows to predict, in the order of ``classes_``. ``None``
+        leaves the probabilities as they are. :func:`estimate_prior` finds it from
+        unlabelled rows.
+    trained_prior : array-like of shape (k,) or "uniform", default=None
+        Class frequencies that the probabilities of ``estimator`` refer to. ``None`` means
+        those of y, weighted by ``sample_weight``. It has to be given for a frozen
+        estimator that was fitted on other shares of the classes than ``fit`` is given,
+        and is "uniform" for an estimator with ``class_weight="balanced"``.
+
+    Attributes
+    ----------
+    estimator_ : fitted classifier
+        Its probabilities are those before the adjustment.
+    classes_ : ndarray of shape (k,)
+        The class labels, in the order of the columns of ``predict_proba``.
+    decisions_ : ndarray of shape (d,) or (d + 1,)
+        Labels of the decisions; the last is ``rejected`` where there is a ``reject_cost``.
+    cost_, reject_cost_
+        The costs in use: an array of shape (k, d) or None, and ``reject_cost``.
+    trained_prior_, target_prior_ : ndarray of shape (k,)
+        The class frequencies in use; both are the same where nothing is adjusted.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X has them.
+
+    See Also
+    --------
+    decide, adjust_prior, estimate_prior : What it does, for given probabilities.
+
+    Notes
+    -----
+    ``score`` is the share of decisions that are the true label, whatever they cost; a
+    rejected row counts as wrong.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from manyclass import DecisionClassifier, estimate_prior
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = DecisionClassifier(GaussianNB(), reject_cost=0.01).fit(X[::2], y[::2])
+    >>> X[1::2][model.predict(X[1::2]) == -1].shape
+    (6, 13)
+
+    Rows from elsewhere, without the last class:
+
+    >>> new = X[1::2][y[1::2] < 2]
+    >>> p = model.estimator_.predict_proba(new)
+    >>> prior = estimate_prior(p, model.trained_prior_)
+    >>> prior.round(2)
+    array([0.39, 0.6 , 0.01])
+    >>> model = DecisionClassifier(FrozenEstimator(model.estimator_), target_prior=prior)
+    >>> model.fit(X[::2], y[::2]).predict_proba(new).shape
+    (65, 3)
+    """
+
+    cv = None  # nothing is split
+
+    def __init__(
+        self,
+        estimator=None,
+        *,
+        cost: Any = None,
+        reject_cost: ArrayLike | None = None,
+        rejected: object = None,
+        decisions: ArrayLike | None = None,
+        target_prior: ArrayLike | str | None = None,
+        trained_prior: ArrayLike | str | None = None,
+    ):
+        self.estimator = estimator
+        self.cost = cost
+        self.reject_cost = reject_cost
+        self.rejected = rejected
+        self.decisions = decisions
+        self.target_prior = target_prior
+        self.trained_prior = trained_prior
+
+    def fit(self, X, y, sample_weight=None, **fit_params):
+        """Fit the estimator, and count the classes.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
+            Training data, as the estimator takes it.
+        y : array-like of shape (n,)
+            Class labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights, used by the estimator and for the class frequencies.
+        **fit_params : dict
+            Further arguments for the estimator's ``fit``, by metadata routing where that
+            is enabled.
+
+        Returns
+        -------
+        self
+        """
+        base = self._base_estimator()
+        if not hasattr(base, "predict_proba"):
+            raise ValueError(
+                f"{type(base).__name__} has no predict_proba, and decisions are made by "
+                "probabilities. Wrap it in CoupledClassifier or CalibratedClassifierCV."
+            )
+        check_classification_targets(y)
+        X, y = indexable(check_any_rows(self, X, reset=True), column_or_1d(y, warn=True))
+        weight = check_sample_weight(sample_weight, X)
+        routed = self._route_fit(None if sample_weight is None else weight, fit_params)
+        fitted = clone(base).fit(X, y, **routed.estimator.fit)
+        classes = np.asarray(fitted.classes_)
+        if len(classes) < 2:
+            raise ValueError(
+                f"there is only one class, {classes[0]!r}, and nothing to decide. Pass samples of "
+                "at least two classes."
+            )
+        counts = _count(y, classes, weight)
+        trained = _prior(self.trained_prior, counts, "trained_prior")
+        target = _prior(self.target_prior, trained, "target_prior")
+        cost, decisions = self._plan(classes)
+        # A dry run: what is wrong with costs or frequencies is said here.
+        level = adjust_prior(np.full((1, len(classes)), 1 / len(classes)), trained, target)
+        decide(level, cost, reject_cost=self.reject_cost)
+        self.estimator_, self.classes_ = fitted, classes
+        self.trained_prior_, self.target_prior_ = trained, target
+        self.cost_, self.reject_cost_, self.decisions_ = cost, self.reject_cost, decisions
+        return self
+
+    def _plan(self, classes: NDArray) -> tuple[NDArray[np.float64] | None, NDArray]:
+        """Return the costs and the labels of the decisions."""
+        k = len(classes)
+        given = self.cost(k) if callable(self.cost) else self.cost
+        cost = None if given is None else check_cost(given, k)
+        d = k if cost is None else cost.shape[1]
+        if self.decisions is None and d != k:
+            raise ValueError(
+                f"cost has columns for {d} decisions, but there are {k} classes: pass decisions, a "
+                "label for each column."
+            )
+        labels = classes if self.decisions is None else self.decisions
+        rejects = self.reject_cost is not None
+        return cost, decision_labels(labels, d, rejects, self.rejected, "decisions")
+
+    def predict_proba(self, X):
+        """Return class probabilities under the class frequencies ``target_prior_``.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+        """
+        check_is_fitted(self, "estimator_")
+        X = check_any_rows(self, X, reset=False)
+        p = self.estimator_.predict_proba(X)
+        if np.array_equal(self.trained_prior_, self.target_prior_):
+            return p
+        return adjust_prior(p, self.trained_prior_, self.target_prior_)
+
+    def predict(self, X):
+        """Return the decision of least expected cost for each row.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels out of ``decisions_``.
+        """
+        chosen = decide(self.predict_proba(X), self.cost_, reject_cost=self.reject_cost_)
+        return self.decisions_[chosen]  # -1 is the last: that of rejection
+
+    def _base_estimator(self):
+        return LogisticRegression() if self.estimator is None else self.estimator
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        base = get_tags(self._base_estimator())
+        tags.input_tags = base.input_tags
+        tags.classifier_tags.multi_class = base.classifier_tags.multi_class
+        return tags
+
+
+def _count(y: NDArray, classes: NDArray, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the total weight of each class."""
+    unknown = np.setdiff1d(y, classes)
+    if len(unknown):
+        raise ValueError(
+            f"y holds {unknown[0]!r}, which is none of the classes of the frozen estimator: "
+            "leave such rows out, or fit the estimator anew."
+        )
+    order = np.argsort(classes)
+    places = order[np.searchsorted(classes, y, sorter=order)]
+    return class_sizes(places, len(classes), weight)
+
+
+def _prior(given, default: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    k = len(default)
+    if isinstance(given, str):
+        if given != "uniform":
+            raise ValueError(f"{name} must be an array, 'uniform' or None, got {given!r}.")
+        return np.full(k, 1.0 / k)
+    return check_prior(default if given is None else given, k, name)

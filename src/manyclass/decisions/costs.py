@@ -1,0 +1,171 @@
+"""Decisions of least expected cost, and when to leave a decision to somebody else."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from manyclass.decisions._simplex import Array, as_rows, blocks
+
+REJECTED = -1  # an index: that of the last label
+
+
+def decide(
+    proba: ArrayLike,
+    cost: ArrayLike | None = None,
+    *,
+    classes: ArrayLike | None = None,
+    reject_cost: ArrayLike | None = None,
+    rejected: object = None,
+) -> NDArray:
+    """Return the decision of least expected cost for each row.
+
+    Parameters
+    ----------
+    proba : array-like of shape (n, k)
+        Class probabilities: entries not negative and sums of 1, both within 1e-5.
+    cost : array-like of shape (k, d), optional
+        ``cost[i, j]`` is the cost of decision j when the truth is class i: rows are
+        truths, columns decisions. There may be more or fewer decisions than classes.
+        Negative costs are gains. When omitted, a wrong class costs 1 and the right one
+        nothing: the decision is the most probable class.
+    classes : array-like of shape (d,), optional
+        Labels of the decisions, one for each column of ``cost``, to return in place of
+        indices.
+    reject_cost : float or array-like of shape (k,), optional
+        Cost of deciding nothing, the same for all classes or one for each true class. A
+        row is rejected where every decision costs more than that.
+    rejected : object, optional
+        What stands for a rejected row: none of the labels, and of their type. When omitted
+        -1 for indices and for labels that are numbers, or 1 less than the least of them
+        if that is smaller; "rejected" for labels that are strings.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Indices of decisions, or labels. Of several decisions that cost the
+        same, up to rounding, the first is taken, and any decision before rejection.
+
+    See Also
+    --------
+    DecisionClassifier : The same as part of an estimator.
+
+    Notes
+    -----
+    Only differences within a row of ``cost`` matter. The least cost of each truth is
+    subtracted first, so that all terms of the expected costs ``proba @ cost`` are
+    positive and the relative rounding error of a sum is at most k times the machine
+    epsilon: that is what counts as a tie.
+
+    References
+    ----------
+    .. [1] C. K. Chow, "On optimum recognition error and reject tradeoff", IEEE
+       Transactions on Information Theory 16, 1970.
+    .. [2] C. Elkan, "The foundations of cost-sensitive learning", IJCAI 2001.
+
+    Examples
+    --------
+    >>> from manyclass import decide
+    >>> p = [[0.8, 0.15, 0.05], [0.4, 0.35, 0.25]]
+    >>> decide(p, classes=["healthy", "flu", "pneumonia"], reject_cost=0.5, rejected="unsure")
+    array(['healthy', 'unsure'], dtype='<U9')
+
+    A missed pneumonia is worse than two false alarms:
+
+    >>> decide(p, [[0, 1, 2], [1, 0, 2], [9, 8, 0]])
+    array([0, 2])
+    """
+    rows = as_rows(proba)
+    k = rows.shape[1]
+    matrix = None if cost is None else check_cost(cost, k)
+    n_decisions = k if matrix is None else matrix.shape[1]
+    names = np.arange(n_decisions) if classes is None else classes
+    labels = decision_labels(names, n_decisions, reject_cost is not None, rejected)
+    reject = None if reject_cost is None else _check_reject_cost(reject_cost, k)
+    return labels[_least(rows, matrix, reject)]  # -1 is the last label: that of rejection
+
+
+def _least(rows: NDArray, cost: Array | None, reject: Array | None) -> NDArray[np.intp]:
+    """Return the decisions of least expected cost, -1 where that is rejection."""
+    k = rows.shape[1]
+    regret = _regret(1.0 - np.eye(k) if cost is None else cost, reject)
+    n_decisions = regret.shape[1] - (reject is not None)
+    tie = 1.0 + 4.0 * k * np.finfo(np.float64).eps
+    chosen = np.empty(len(rows), dtype=np.intp)
+    for part, p in blocks(rows, max(regret.shape)):
+        expected = p @ regret
+        if cost is None:
+            # Sums of the others may tie where the probabilities themselves do not.
+            best = p.argmax(axis=1)
+        else:
+            least = expected[:, :n_decisions].min(axis=1)
+            best = (expected[:, :n_decisions] <= tie * least[:, None]).argmax(axis=1)
+        if reject is not None:
+            reached = expected[np.arange(len(p)), best]
+            best[reached > tie * expected[:, -1]] = REJECTED
+        chosen[part] = best
+    return chosen
+
+
+def _regret(cost: Array, reject: Array | None) -> Array:
+    """Return costs less the least of their row; rejection is the last column."""
+    if reject is not None:
+        cost = np.column_stack([cost, reject])
+    return cost - cost.min(axis=1, keepdims=True)
+
+
+def check_cost(cost: ArrayLike, k: int) -> Array:
+    """Return ``cost`` as an array of shape (k, d)."""
+    matrix = np.asarray(cost, dtype=np.float64)
+    if matrix.ndim != 2 or len(matrix) != k or matrix.shape[1] < 1:
+        raise ValueError(
+            f"cost must have shape (k, d): a row for each of the {k} classes, a column for each "
+            f"decision; got shape {matrix.shape}."
+        )
+    if not np.isfinite(matrix).all():
+        i, j = (int(index) for index in np.argwhere(~np.isfinite(matrix))[0])
+        raise ValueError(
+            f"cost[{i}, {j}] is {matrix[i, j]}: costs must be finite. Use a large number for what "
+            "must never happen."
+        )
+    return matrix
+
+
+def _check_reject_cost(reject_cost: ArrayLike, k: int) -> Array:
+    given = np.asarray(reject_cost, dtype=np.float64)
+    if given.shape not in ((), (k,)) or not np.isfinite(given).all():
+        raise ValueError(
+            f"reject_cost must be a finite number, or one for each of the {k} classes, got "
+            f"{reject_cost!r}."
+        )
+    return np.broadcast_to(given, (k,))
+
+
+def decision_labels(
+    classes: ArrayLike, d: int, rejects: bool, rejected: object, name: str = "classes"
+) -> NDArray:
+    """Return the labels of d decisions, followed by that of rejection where there is any."""
+    labels = np.asarray(classes)
+    if labels.shape != (d,):
+        raise ValueError(
+            f"{name} must hold a label for each of the {d} decisions, got shape {labels.shape}."
+        )
+    if not rejects:
+        return labels
+    kind = labels.dtype.kind
+    rejected = _default_rejected(labels) if rejected is None else rejected
+    both = np.array([*labels.tolist(), rejected], dtype=object if kind == "O" else None)
+    alike = isinstance(rejected, str) == isinstance(labels[0], str)
+    alike = alike and (both.dtype.kind == kind or {both.dtype.kind, kind} == {"i", "u"})
+    if not alike or both.shape != (d + 1,) or rejected in labels.tolist():
+        raise ValueError(
+            f"rejected={rejected!r} cannot stand for rejected rows among labels such as "
+            f"{labels[0]!r}: pass one of the same type that is none of the labels."
+        )
+    return both
+
+
+def _default_rejected(labels: NDArray) -> object:
+    if labels.dtype.kind in "iuf":
+        return min(REJECTED, labels.min().item() - 1)
+    return "rejected" if isinstance(labels[0], str) else REJECTED

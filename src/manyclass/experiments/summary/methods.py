@@ -1,0 +1,120 @@
+"""What is compared: learners, codes, rules, and how a method is called in the results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+LEARNERS = {"svc": "SVC", "logistic": "LogisticRegression"}
+"""Keys of the learners, and what the page calls them."""
+
+COUPLERS = {
+    "one-vs-one": (
+        "wlw2",
+        "wlw1",
+        "ht",
+        "ht-noniterative",
+        "pkpd",
+        "refregier-vallet",
+        "logit",
+        "vote",
+    ),
+    "one-vs-rest": ("normalize", "kl", "least-squares"),
+    "sparse-random": ("kl", "least-squares", "zadrozny", "noniterative"),
+}
+"""Rules from binary to class probabilities: with a temperature, and without."""
+
+TRAINED = {"one-vs-rest": ("softmax", "softmax-simplified")}
+"""Rules that learn from out-of-sample scores: their weights hold the temperature."""
+
+DECODERS = {
+    # Hamming decoding of all pairs is max-wins, a linear loss with one-vs-rest winner-takes-all.
+    "one-vs-one": ("max-wins", "loss"),
+    "one-vs-rest": ("winner-takes-all", "hamming", "srm", "drm"),
+    "sparse-random": ("hamming", "loss"),
+}
+"""Rules that give labels alone."""
+
+BY_RELIABILITY = ("srm", "drm")  # decoders that read an objective only support vector machines have
+
+CODES = tuple(COUPLERS)
+
+SVC_PROBABILITY = "SVC(probability=True)"
+CALIBRATED = "CalibratedClassifierCV(SVC, ensemble=False)"
+MULTINOMIAL = "LogisticRegression, multinomial"
+PEERS = {"svc": (SVC_PROBABILITY, CALIBRATED), "logistic": (MULTINOMIAL,)}
+"""What scikit-learn offers with the same learner; not among the ranked."""
+
+
+class Method(NamedTuple):
+    """A rule on the machines of a learner and a code."""
+
+    learner: str
+    code: str
+    rule: str
+    tempered: bool = False
+
+    @property
+    def name(self) -> str:
+        """What it is called in the results."""
+        return f"{machines_name(self.learner, self.code)}/{self.label.replace(', ', '/')}"
+
+    @property
+    def label(self) -> str:
+        """The rule, among others of the same machines."""
+        return f"{self.rule}, temperature" if self.tempered else self.rule
+
+    @property
+    def full_label(self) -> str:
+        """Code and rule, among others of the same learner."""
+        return f"{self.code}, {self.label}"
+
+
+DEFAULT = ("one-vs-one", "wlw2")  # of CoupledSVC and CoupledClassifier, with a temperature
+
+
+def machines_name(learner: str, code: str) -> str:
+    """Return what the machines themselves are called in the results."""
+    return f"{learner}/{code}"
+
+
+def default_of(learner: str, tempered: bool = True) -> Method:
+    """Return what CoupledSVC and CoupledClassifier do unless told otherwise."""
+    return Method(learner, *DEFAULT, tempered)
+
+
+def couplers(learner: str, tempered: bool) -> Iterator[Method]:
+    """Yield the rules that may have a temperature."""
+    for code, rules in COUPLERS.items():
+        for rule in rules:
+            yield Method(learner, code, rule, tempered)
+
+
+def trained(learner: str) -> Iterator[Method]:
+    """Yield the rules that learn."""
+    for code, rules in TRAINED.items():
+        for rule in rules:
+            yield Method(learner, code, rule)
+
+
+def decoders(learner: str) -> Iterator[Method]:
+    """Yield the rules that give labels alone."""
+    for code, rules in DECODERS.items():
+        for rule in rules:
+            if learner == "svc" or rule not in BY_RELIABILITY:
+                yield Method(learner, code, rule)
+
+
+def at_their_best(learner: str) -> list[Method]:
+    """Return every rule with probabilities once: with a temperature, or trained."""
+    return [*couplers(learner, True), *trained(learner)]
+
+
+def with_probabilities(learner: str) -> list[Method]:
+    """Return all rules with probabilities, with and without a temperature."""
+    return [*couplers(learner, False), *at_their_best(learner)]
+
+
+def with_labels(learner: str) -> list[Method]:
+    """Return every rule once: a temperature does not change labels."""
+    return [*couplers(learner, False), *trained(learner), *decoders(learner)]
