@@ -16,10 +16,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 Floats = NDArray[np.float64]
-Strategy = Literal["uniform", "quantile"]
+Strategy = Literal["uniform", "quantile", "variance"]
 
 
 class ReliabilityCurve(NamedTuple):
@@ -31,6 +32,14 @@ class ReliabilityCurve(NamedTuple):
     """Frequency of the event in each bin."""
     weight: Floats
     """Total sample weight of each bin; the number of samples if unweighted."""
+
+
+class Bins(NamedTuple):
+    """A reliability curve, and how many samples speak for each of its points."""
+
+    curve: ReliabilityCurve
+    size: Floats
+    """Effective number of samples of each bin: ``(sum w)^2 / sum w^2`` (Kish 1965)."""
 
 
 def zadrozny_mse(
@@ -73,7 +82,7 @@ def zadrozny_mse(
     >>> zadrozny_mse([0, 1], [[1.0, 0.0], [0.5, 0.5]])
     0.125
     """
-    target, p, weight = _check(y, p, classes, sample_weight)
+    target, p, weight = check_predictions(y, p, classes, sample_weight)
     error = (np.eye(p.shape[1])[target] - p) ** 2
     return float(np.average(error.mean(axis=1), weights=weight))
 
@@ -103,8 +112,9 @@ def expected_calibration_error(
         labels of `y` when omitted.
     n_bins : int, default=15
         Number of bins.
-    strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width on [0, 1], or of equal weight.
+    strategy : {"uniform", "quantile", "variance"}, default="uniform"
+        Bins of equal width on [0, 1], of equal weight, or of equal variance: the sum of
+        ``w p (1 - p)``, so that all tell as much about calibration.
     sample_weight : array of shape (n,), optional
         Sample weights; equal when omitted.
 
@@ -127,9 +137,9 @@ def expected_calibration_error(
     >>> expected_calibration_error([0, 0, 1, 1], p)
     0.25
     """
-    target, p, weight = _check(y, p, classes, sample_weight)
+    target, p, weight = check_predictions(y, p, classes, sample_weight)
     hit = p.argmax(axis=1) == target
-    return _calibration_error(_bin(p.max(axis=1), hit, weight, n_bins, strategy))
+    return calibration_error(_bin(p.max(axis=1), hit, weight, n_bins, strategy))
 
 
 def classwise_calibration_error(
@@ -157,8 +167,9 @@ def classwise_calibration_error(
         labels of `y` when omitted.
     n_bins : int, default=15
         Number of bins.
-    strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width on [0, 1], or of equal weight.
+    strategy : {"uniform", "quantile", "variance"}, default="uniform"
+        Bins of equal width on [0, 1], of equal weight, or of equal variance: the sum of
+        ``w p (1 - p)``, so that all tell as much about calibration.
     sample_weight : array of shape (n,), optional
         Sample weights; equal when omitted.
 
@@ -181,9 +192,9 @@ def classwise_calibration_error(
     >>> round(classwise_calibration_error(["a", "c"], p, classes=["a", "b", "c"]), 3)
     0.333
     """
-    target, p, weight = _check(y, p, classes, sample_weight)
+    target, p, weight = check_predictions(y, p, classes, sample_weight)
     errors = [
-        _calibration_error(_bin(p[:, c], target == c, weight, n_bins, strategy))
+        calibration_error(_bin(p[:, c], target == c, weight, n_bins, strategy))
         for c in range(p.shape[1])
     ]
     return float(np.mean(errors))
@@ -215,8 +226,9 @@ def reliability_curve(
         labels of `y` when omitted.
     n_bins : int, default=15
         Number of bins, each open below and closed above.
-    strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width on [0, 1], or of equal weight.
+    strategy : {"uniform", "quantile", "variance"}, default="uniform"
+        Bins of equal width on [0, 1], of equal weight, or of equal variance: the sum of
+        ``w p (1 - p)``, so that all tell as much about calibration.
     sample_weight : array of shape (n,), optional
         Sample weights; equal when omitted.
 
@@ -238,7 +250,7 @@ def reliability_curve(
     >>> weight
     array([3., 1.])
     """
-    target, p, weight = _check(y, p, classes, sample_weight)
+    target, p, weight = check_predictions(y, p, classes, sample_weight)
     if label is None:
         return _bin(p.max(axis=1), p.argmax(axis=1) == target, weight, n_bins, strategy)
     columns = _columns(y, classes)
@@ -248,13 +260,65 @@ def reliability_curve(
     return _bin(p[:, c], target == c, weight, n_bins, strategy)
 
 
-def _calibration_error(curve: ReliabilityCurve) -> float:
+def wilson_interval(
+    observed: ArrayLike, size: ArrayLike, *, confidence: float = 0.95
+) -> tuple[Floats, Floats]:
+    """Interval of a probability, from the frequency with which its event was observed.
+
+    The interval of Wilson's score test. Unlike the normal one it stays within
+    [0, 1], has a width at frequencies 0 and 1, and holds for few samples.
+
+    Parameters
+    ----------
+    observed : array of any shape
+        Frequencies, from 0 to 1.
+    size : array of the same shape
+        Number of samples behind each; it need not be an integer.
+    confidence : float, default=0.95
+        Probability that the interval covers, between 0 and 1.
+
+    Returns
+    -------
+    lower, upper : arrays of the same shape
+        ``0 <= lower <= observed <= upper <= 1``.
+
+    References
+    ----------
+    E. B. Wilson (1927). Probable inference, the law of succession, and statistical
+    inference. Journal of the American Statistical Association 22(158), 209-212.
+
+    Examples
+    --------
+    >>> from manyclass.metrics import wilson_interval
+    >>> lower, upper = wilson_interval([0.0, 0.5], [10, 100])
+    >>> lower.round(3), upper.round(3)
+    (array([0.   , 0.404]), array([0.278, 0.596]))
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1, both excluded, got {confidence}.")
+    frequency = np.asarray(observed, dtype=np.float64)
+    squared = ndtri(0.5 + confidence / 2) ** 2 / np.asarray(size, dtype=np.float64)
+    centre = (frequency + squared / 2) / (1 + squared)
+    spread = np.sqrt(frequency * (1 - frequency) * squared + squared**2 / 4) / (1 + squared)
+    # Rounding may put an end on the wrong side of a frequency of 0 or 1.
+    lower = np.clip(centre - spread, 0, frequency)
+    return lower, np.clip(centre + spread, frequency, 1)
+
+
+def calibration_error(curve: ReliabilityCurve) -> float:
+    """Return the mean distance of a curve from the diagonal, by the weight of its bins."""
     return float(np.average(np.abs(curve.stated - curve.observed), weights=curve.weight))
 
 
 def _bin(
     stated: Floats, event: NDArray[np.bool_], weight: Floats, n_bins: int, strategy: Strategy
 ) -> ReliabilityCurve:
+    return bin_stated(stated, event, weight, n_bins, strategy).curve
+
+
+def bin_stated(
+    stated: Floats, event: NDArray[np.bool_], weight: Floats, n_bins: int, strategy: Strategy
+) -> Bins:
     """Bins are open below and closed above, as in Guo et al. (2017)."""
     if n_bins < 1:
         raise ValueError(f"n_bins must be at least 1, got {n_bins}.")
@@ -262,13 +326,20 @@ def _bin(
         raise ValueError(f"strategy must be one of {', '.join(_EDGES)}, got {strategy!r}.")
     inner = np.arange(1, n_bins) / n_bins
     index = np.searchsorted(_EDGES[strategy](stated, weight, inner), stated)
-    total, sum_stated, sum_event = (
-        np.bincount(index, weights=x, minlength=n_bins).astype(np.float64)
-        for x in (weight, weight * stated, weight * event)
-    )
+
+    def sums(x: Floats) -> Floats:
+        return np.bincount(index, weights=x, minlength=n_bins).astype(np.float64)
+
+    total = sums(weight)
     used = total > 0
-    total = total[used]
-    return ReliabilityCurve(sum_stated[used] / total, sum_event[used] / total, total)
+    # Shares of the bin's weight, not weights: their squares neither over- nor underflow.
+    share = np.divide(weight, total[index], out=np.zeros(len(weight)), where=used[index])
+    curve = ReliabilityCurve(
+        sums(weight * stated)[used] / total[used],
+        sums(weight * event)[used] / total[used],
+        total[used],
+    )
+    return Bins(curve, 1 / sums(share**2)[used])
 
 
 def _uniform_edges(stated: Floats, weight: Floats, inner: Floats) -> Floats:
@@ -280,19 +351,26 @@ def _quantile_edges(stated: Floats, weight: Floats, inner: Floats) -> Floats:
     return np.quantile(stated, inner, weights=weight, method="inverted_cdf")
 
 
+def _variance_edges(stated: Floats, weight: Floats, inner: Floats) -> Floats:
+    variance = weight * stated * (1 - stated)
+    # Nothing but certainties: any edges keep them apart.
+    return _quantile_edges(stated, variance, inner) if variance.any() else inner
+
+
 _EDGES: dict[str, Callable[[Floats, Floats, Floats], Floats]] = {
     "uniform": _uniform_edges,
     "quantile": _quantile_edges,
+    "variance": _variance_edges,
 }
 
 
-def _check(
+def check_predictions(
     y: ArrayLike, p: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None
 ) -> tuple[NDArray[np.intp], Floats, Floats]:
     """Return the column of each sample's label, the probabilities and the weights."""
     p = _check_probabilities(p)
     labels = column_or_1d(y)
-    weight = np.ones(len(p)) if sample_weight is None else _check_weight(sample_weight)
+    weight = np.ones(len(p)) if sample_weight is None else check_weight(sample_weight)
     check_consistent_length(labels, p, weight)
     columns = _columns(y, classes)
     if len(columns) != p.shape[1]:
@@ -333,7 +411,8 @@ def _check_probabilities(p: ArrayLike) -> Floats:
     return given.astype(np.float64)
 
 
-def _check_weight(sample_weight: ArrayLike) -> Floats:
+def check_weight(sample_weight: ArrayLike) -> Floats:
+    """Return weights that are not negative, and not all zero."""
     weight = check_array(
         sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
     )

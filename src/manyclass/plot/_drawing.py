@@ -1,0 +1,195 @@
+"""What the displays share: axes, colours, names of classes that are safe to draw."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+LONGEST, LONGEST_TITLE = 24, 40  # characters of a class name, of the name of a model
+POINTS_PER_INCH = 72
+LETTER_WIDTH, LINE_HEIGHT = 0.6, 1.25  # of the size of the font, about
+
+# M. Okabe, K. Ito (2008), Color universal design; without yellow, which is lost on white.
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
+# Shapes, so that nothing depends on colour; their number is no multiple of that of the colours.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
+
+
+def require_matplotlib(caller: str) -> None:
+    """Say how to install matplotlib where it is missing."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} draws with matplotlib, which is not installed: pip install 'manyclass[app]'."
+        ) from error
+
+
+def axes_for(display: object, ax: Any, **options: Any) -> Any:
+    """Return the axes to draw on: those given, or those of a new pyplot figure."""
+    require_matplotlib(f"{type(display).__name__}.plot")
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained", **options)[1]
+
+
+def merged(defaults: dict[str, Any], given: dict[str, Any], artist: type) -> dict[str, Any]:
+    """Return the style of an artist, what is given first, under whichever alias."""
+    from matplotlib.cbook import normalize_kwargs
+
+    return normalize_kwargs(defaults, artist) | normalize_kwargs(given, artist)
+
+
+# ---------------------------------------------------------------------------
+# Texts
+# ---------------------------------------------------------------------------
+
+
+def shorten(text: str, longest: int = LONGEST) -> str:
+    """Cut the middle out of a long text, where names of one family tend to agree.
+
+    Examples
+    --------
+    >>> from manyclass.plot._drawing import shorten
+    >>> shorten("subclass of a class of a superclass, number 17")
+    'subclass of a c…umber 17'
+    """
+    if len(text) <= longest:
+        return text
+    tail = longest // 3
+    return text[: max(1, longest - tail - 1)] + "…" + text[len(text) - tail :]
+
+
+def one_line(label: Any) -> str:
+    r"""Write a label on one line, without what no font can draw.
+
+    Examples
+    --------
+    >>> from manyclass.plot._drawing import one_line
+    >>> one_line("two\nlines"), one_line("")
+    ('two lines', "''")
+    """
+    words = " ".join(str(label).split())
+    return "".join(c for c in words if c.isprintable()) or repr(str(label))
+
+
+def literal(text: str) -> str:
+    """Write a text so that matplotlib draws it as it is: no mathematics between dollars."""
+    import matplotlib
+
+    # matplotlib undoes the escape just where it would have looked for mathematics.
+    return text.replace("$", r"\$") if matplotlib.rcParams["text.parse_math"] else text
+
+
+def legend_label(text: str) -> str:
+    """Write a text for a legend, which leaves out what begins with an underscore."""
+    return literal(f" {text}" if text.startswith("_") else text)
+
+
+def without_tex(texts: Iterable[Any]) -> None:
+    """Keep names away from LaTeX, which would stumble on ``_``, ``&`` and ``#``."""
+    for text in texts:
+        text.set_usetex(False)
+
+
+def set_title(ax: Any, name: str | None, **options: Any) -> None:
+    """Write a name over the axes, if there is one."""
+    if name is not None:
+        text = literal(shorten(one_line(name), LONGEST_TITLE))
+        without_tex([ax.set_title(text, **options)])
+
+
+def distinct_names(labels: Iterable[Any], longest: int = LONGEST) -> list[str]:
+    """Shorten names to one line each; where two become the same, number them.
+
+    Examples
+    --------
+    >>> from manyclass.plot._drawing import distinct_names
+    >>> distinct_names(["cat", "aaaaaaaaa_1_aaa", "aaaaaaaaa_2_aaa"], longest=10)
+    ['cat', 'aaa…aa [1]', 'aaa…aa [2]']
+    """
+    names = [shorten(one_line(label), longest) for label in labels]
+    times = Counter(names)
+    tags = [f" [{c}]" if times[name] > 1 else "" for c, name in enumerate(names)]
+    return [shorten(name, longest - len(tag)) + tag for name, tag in zip(names, tags, strict=True)]
+
+
+def check_class_names(
+    class_names: Sequence[Any] | None, classes: Sequence[Any], *, argument: str = "class_names"
+) -> list[Any]:
+    """Return one name per class: those given, or the labels."""
+    if class_names is None:
+        return list(classes)
+    if isinstance(class_names, str) or len(class_names) != len(classes):
+        found = "a text" if isinstance(class_names, str) else f"{len(class_names)} names"
+        raise ValueError(
+            f"{argument} must hold one name for each of the {len(classes)} classes, got {found}."
+        )
+    return list(class_names)
+
+
+def class_labels(y: ArrayLike, classes: ArrayLike | None) -> list[Any]:
+    """Return the label of each column of probabilities."""
+    labels = np.unique(column_or_1d(y)) if classes is None else column_or_1d(classes)
+    return labels.tolist()
+
+
+# ---------------------------------------------------------------------------
+# Room
+# ---------------------------------------------------------------------------
+
+
+def room(ax: Any, proportion: float | None = None) -> tuple[float, float]:
+    """Return the width and height of the axes, in letters and lines of tick labels.
+
+    With a proportion of height to width that is to be kept, it is the largest box of that
+    proportion within the axes.
+    """
+    import matplotlib
+    from matplotlib.font_manager import FontProperties
+
+    size = FontProperties(size=matplotlib.rcParams["ytick.labelsize"]).get_size_in_points()
+    box = ax.get_window_extent()
+    width, height = box.width, box.height
+    if proportion is not None:
+        width, height = min(width, height / proportion), min(height, width * proportion)
+    points = POINTS_PER_INCH / ax.figure.dpi / size
+    return width * points / LETTER_WIDTH, height * points / LINE_HEIGHT
+
+
+# ---------------------------------------------------------------------------
+# Estimators
+# ---------------------------------------------------------------------------
+
+
+def probabilities_of(estimator: Any, X: Any) -> NDArray[np.float64]:
+    """Return the class probabilities of a fitted classifier."""
+    check_is_fitted(estimator)
+    if not hasattr(estimator, "predict_proba"):
+        raise ValueError(
+            f"{type(estimator).__name__} has no predict_proba: pass a classifier that gives "
+            "probabilities, such as CoupledClassifier with a coupling rule as combiner."
+        )
+    return estimator.predict_proba(X)
+
+
+def last_step(estimator: Any, X: Any = None) -> tuple[Any, Any]:
+    """Return the classifier in a search and at the end of a pipeline, and X as it gets there."""
+    while True:
+        if hasattr(estimator, "best_estimator_"):  # of a search
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, Pipeline):
+            if X is not None and len(estimator) > 1:
+                X = estimator[:-1].transform(X)
+            estimator = estimator[-1]
+        else:
+            return estimator, X

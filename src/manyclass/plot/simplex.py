@@ -1,0 +1,420 @@
+"""Probabilities of three classes as points in a triangle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from manyclass.coupling import couple
+from manyclass.metrics import check_predictions
+from manyclass.plot._drawing import (
+    COLORS,
+    LONGEST,
+    MARKERS,
+    axes_for,
+    check_class_names,
+    class_labels,
+    distinct_names,
+    legend_label,
+    literal,
+    merged,
+    probabilities_of,
+    require_matplotlib,
+    room,
+    set_title,
+    without_tex,
+)
+
+if TYPE_CHECKING:
+    from manyclass.coupling import CouplingRule
+
+Floats = NDArray[np.float64]
+
+CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
+MIDDLES = (CORNERS[[0, 1, 2]] + CORNERS[[1, 2, 0]]) / 2  # of the sides
+POINTS_PER_LINE = 120
+MARGIN = 0.12  # around the triangle
+WIDTH, HEIGHT = 1 + 2 * MARGIN, 1.12  # with it
+CYCLE = np.array(
+    [[0.0, 1.0, -1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 0.0]]
+)  # 0 beats 1 beats 2 beats 0
+
+
+class SimplexDisplay:
+    """Probabilities of three classes as points in a triangle.
+
+    Use :meth:`from_estimator`, :meth:`from_predictions` or :meth:`from_rule` to create
+    one. Each corner is a class and certain of it, the centre is (1/3, 1/3, 1/3); the
+    distance from the side opposite a corner is that class's probability. Points have the
+    colour and shape of their true class. Thin lines part the regions where a class is
+    the most probable one: a point in the region of another corner is an error.
+
+    Parameters
+    ----------
+    p : array of shape (n, 3), optional
+        Class probabilities.
+    target : int array of shape (n,), optional
+        Index of the true class of each point; all look alike when omitted.
+    class_names : list of 3 str, optional
+        Names of the classes; their numbers when omitted.
+    grid : array of shape (3, m, points, 3), optional
+        Lines of probabilities in the colour of each class, such as the images under a
+        coupling rule of those on which its probability is constant.
+    name : str, optional
+        Title.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    points_ : list of matplotlib PathCollection
+        The points of each class.
+    regions_ : matplotlib LineCollection
+        The borders of the regions.
+    grid_ : matplotlib LineCollection or None
+    corners_ : list of matplotlib Text
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from manyclass import CoupledClassifier
+    >>> from manyclass.plot import SimplexDisplay
+    >>> wine = load_wine()
+    >>> X, y = wine.data, wine.target_names[wine.target]
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> model = CoupledClassifier(GaussianNB()).fit(X[::2], y[::2])
+    >>> SimplexDisplay.from_estimator(model, X[1::2], y[1::2])  # doctest: +SKIP
+    <manyclass.plot.simplex.SimplexDisplay object at ...>
+    """
+
+    def __init__(
+        self,
+        p: ArrayLike | None = None,
+        *,
+        target: ArrayLike | None = None,
+        class_names: Sequence[Any] | None = None,
+        grid: ArrayLike | None = None,
+        name: str | None = None,
+    ):
+        self.p = p
+        self.target = target
+        self.class_names = class_names
+        self.grid = grid
+        self.name = name
+
+    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> SimplexDisplay:
+        """Draw the triangle and what is in it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; those of a new figure when omitted.
+        name : str, optional
+            Title, in place of the one stored.
+        **kwargs : dict
+            For :meth:`matplotlib.axes.Axes.scatter`, which draws the points of each class.
+
+        Returns
+        -------
+        display : SimplexDisplay
+        """
+        names = check_class_names(self.class_names, range(3))
+        points = None if self.p is None else _check_three(np.asarray(self.p, dtype=np.float64), "p")
+        lines = None if self.grid is None else _check_grid(np.asarray(self.grid, dtype=np.float64))
+        self.ax_ = axes_for(self, ax, figsize=(5.0, 4.6))
+        self.figure_ = self.ax_.figure
+        self._draw_frame(names)
+        self.grid_ = None if lines is None else self._draw_grid(lines)
+        self.points_ = [] if points is None else self._draw_points(points, names, kwargs)
+        set_title(self.ax_, self.name if name is None else name)
+        return self
+
+    def _draw_frame(self, names: list[Any]) -> None:
+        from matplotlib.collections import LineCollection
+
+        ax = self.ax_
+        ax.add_patch(_triangle())
+        borders = np.stack([MIDDLES, np.broadcast_to(CORNERS.mean(axis=0), (3, 2))], axis=1)
+        self.regions_ = ax.add_collection(
+            LineCollection(list(borders), colors="0.4", lw=0.8, zorder=1)
+        )
+        ax.set(aspect="equal", xlim=(-MARGIN, 1 + MARGIN), ylim=(-MARGIN, HEIGHT - MARGIN))
+        ax.set_axis_off()
+        self._name_corners(names)
+
+    def _name_corners(self, names: list[Any]) -> None:
+        """Name the corners; the two names at the bottom share its width."""
+        letters = room(self.ax_, HEIGHT / WIDTH)[0]
+        shown = distinct_names(names, int(np.clip(letters / 2 - 2, 4, LONGEST)))
+        self.corners_ = []
+        for name, corner, edge, side in zip(
+            shown, (0, 1), (-MARGIN, 1 + MARGIN), ("left", "right"), strict=False
+        ):
+            # In the middle under the corner, but not beyond the axes.
+            fits = len(name) * WIDTH / letters <= 2 * MARGIN
+            x, ha = (corner, "center") if fits else (edge, side)
+            self.corners_.append(self.ax_.text(x, -0.03, literal(name), ha=ha, va="top"))
+        x, y = CORNERS[2]
+        self.corners_.append(self.ax_.text(x, y + 0.03, literal(shown[2]), ha="center"))
+        without_tex(self.corners_)
+
+    def _draw_points(self, p: Floats, names: list[Any], kwargs: dict[str, Any]) -> list[Any]:
+        xy = p @ CORNERS
+        style = {"s": 22, "alpha": 0.75, "edgecolors": "white", "linewidths": 0.4, "zorder": 2}
+        if self.target is None:
+            return [self.ax_.scatter(*xy.T, **_point_style({"color": COLORS[0]} | style, kwargs))]
+        target = np.asarray(self.target)
+        points = []
+        for c, name in enumerate(distinct_names(names)):
+            of_class = {"color": COLORS[c], "marker": MARKERS[c], "label": legend_label(name)}
+            points.append(
+                self.ax_.scatter(*xy[target == c].T, **_point_style(of_class | style, kwargs))
+            )
+        legend = self.ax_.legend(
+            handles=points, title="true class", loc="upper right", frameon=False, fontsize="small"
+        )
+        without_tex(legend.get_texts())
+        return points
+
+    def _draw_grid(self, lines: Floats) -> Any:
+        from matplotlib.collections import LineCollection
+
+        return self.ax_.add_collection(
+            LineCollection(
+                list((lines @ CORNERS).reshape(-1, lines.shape[2], 2)),
+                colors=np.repeat(COLORS[:3], lines.shape[1]).tolist(),
+                lw=0.9,
+                zorder=1.2,
+            )
+        )
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        class_names: Sequence[Any] | None = None,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> SimplexDisplay:
+        """Draw the probabilities of a fitted classifier of three classes.
+
+        Parameters
+        ----------
+        estimator : classifier with ``predict_proba``
+            Fitted; it may be a pipeline.
+        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
+        y : array-like of shape (n,)
+            True labels.
+        class_names : sequence of 3 str, optional
+            What to call the classes, in the order of ``classes_``; their labels when
+            omitted.
+        name : str, optional
+            Title; none when omitted.
+        ax : matplotlib Axes, optional
+            Axes to draw on; those of a new figure when omitted.
+        **kwargs : dict
+            For :meth:`plot`.
+
+        Returns
+        -------
+        display : SimplexDisplay
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from manyclass import CoupledSVC
+        >>> from manyclass.plot import SimplexDisplay
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = CoupledSVC().fit(X[::2], y[::2])
+        >>> SimplexDisplay.from_estimator(model, X[1::2], y[1::2])  # doctest: +SKIP
+        <manyclass.plot.simplex.SimplexDisplay object at ...>
+        """
+        require_matplotlib(f"{cls.__name__}.from_estimator")
+        p = probabilities_of(estimator, X)
+        classes = estimator.classes_
+        return cls.from_predictions(
+            y, p, classes=classes, class_names=class_names, name=name, ax=ax, **kwargs
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        classes: ArrayLike | None = None,
+        class_names: Sequence[Any] | None = None,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> SimplexDisplay:
+        """Draw given probabilities of three classes.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            True labels.
+        y_prob : array-like of shape (n, 3)
+            Class probabilities.
+        classes : array-like of shape (3,), optional
+            Label of each column of `y_prob`: ``classes_`` of the classifier. The sorted
+            labels of `y_true` when omitted.
+        class_names : sequence of 3 str, optional
+            What to call the classes, in the order of the columns; their labels when
+            omitted.
+        name : str, optional
+            Title; none when omitted.
+        ax : matplotlib Axes, optional
+            Axes to draw on; those of a new figure when omitted.
+        **kwargs : dict
+            For :meth:`plot`.
+
+        Returns
+        -------
+        display : SimplexDisplay
+
+        Examples
+        --------
+        >>> from manyclass.plot import SimplexDisplay
+        >>> p = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.3, 0.3, 0.4]]
+        >>> SimplexDisplay.from_predictions(["a", "b", "c"], p)  # doctest: +SKIP
+        <manyclass.plot.simplex.SimplexDisplay object at ...>
+        """
+        require_matplotlib(f"{cls.__name__}.from_predictions")
+        _check_three(np.asarray(y_prob), "y_prob")
+        target, p, _ = check_predictions(y_true, y_prob, classes, None)
+        names = check_class_names(class_names, class_labels(y_true, classes))
+        return cls(p, target=target, class_names=names, name=name).plot(ax, **kwargs)
+
+    @classmethod
+    def from_rule(
+        cls,
+        rule: str | CouplingRule = "wlw2",
+        *,
+        disagreement: float = 1.0,
+        n_lines: int = 10,
+        class_names: Sequence[Any] | None = None,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> SimplexDisplay:
+        """Draw what a coupling rule makes of binary models that contradict each other.
+
+        Any three pairwise probabilities are those of some p, ``p_i / (p_i + p_j)``, with
+        a constant d added to the log-odds of class 0 against 1, of 1 against 2, and of 2
+        against 0. That d is all they can disagree by. The picture is the image of a
+        regular grid of p for one d; lines on which the probability of a class is constant
+        have the colour of that class. The grid stays even for ``d = 0``, and under the rule
+        "logit", which removes d, whatever it is.
+
+        Parameters
+        ----------
+        rule : str or CouplingRule, default="wlw2"
+            A rule for one-vs-one or for any code.
+        disagreement : float, default=1.0
+            The constant d.
+        n_lines : int, default=10
+            Into how many parts the grid divides each side.
+        class_names : sequence of 3 str, optional
+            Names of the classes; their numbers when omitted.
+        name : str, optional
+            Title; none when omitted.
+        ax : matplotlib Axes, optional
+            Axes to draw on; those of a new figure when omitted.
+        **kwargs : dict
+            For :meth:`plot`.
+
+        Returns
+        -------
+        display : SimplexDisplay
+
+        Examples
+        --------
+        >>> from manyclass.plot import SimplexDisplay
+        >>> SimplexDisplay.from_rule("ht", disagreement=2.0)  # doctest: +SKIP
+        <manyclass.plot.simplex.SimplexDisplay object at ...>
+        """
+        require_matplotlib(f"{cls.__name__}.from_rule")
+        if n_lines < 2:
+            raise ValueError(f"n_lines must be at least 2, got {n_lines}.")
+        if not np.isfinite(disagreement):
+            raise ValueError(f"disagreement must be finite, got {disagreement}.")
+        grid = regular_grid(n_lines)
+        image = couple(contradicting_pairs(grid.reshape(-1, 3), disagreement), rule=rule)
+        return cls(class_names=class_names, grid=image.reshape(grid.shape), name=name).plot(
+            ax, **kwargs
+        )
+
+
+def regular_grid(n_lines: int) -> Floats:
+    """Return lines ``p_c = t / n_lines`` of constant probability, for each class c.
+
+    Examples
+    --------
+    >>> from manyclass.plot.simplex import regular_grid
+    >>> lines = regular_grid(4)
+    >>> lines.shape
+    (3, 3, 120, 3)
+    >>> lines[1, 0, :, 1]
+    array([0.25, 0.25, ..., 0.25, 0.25])
+    """
+    t = np.arange(1, n_lines)[:, None] / n_lines
+    # Off the very sides, where pairwise probabilities would be 0 / 0.
+    along = np.linspace(1e-6, 1 - 1e-6, POINTS_PER_LINE)
+    first = np.stack([np.broadcast_to(t, (n_lines - 1, along.size)), (1 - t) * along], axis=-1)
+    lines = np.concatenate([first, 1 - first.sum(axis=-1, keepdims=True)], axis=-1)
+    return np.stack([np.roll(lines, c, axis=-1) for c in range(3)])
+
+
+def contradicting_pairs(p: Floats, disagreement: float) -> Floats:
+    """Return pairwise probabilities, shape (n, 3, 3), of p with a cycle in their log-odds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.plot.simplex import contradicting_pairs
+    >>> contradicting_pairs(np.full((1, 3), 1 / 3), np.log(3)).round(2)
+    array([[[0.5 , 0.75, 0.25],
+            [0.25, 0.5 , 0.75],
+            [0.75, 0.25, 0.5 ]]])
+    """
+    logs = np.log(p)
+    return expit(logs[:, :, None] - logs[:, None, :] + disagreement * CYCLE)
+
+
+def _point_style(defaults: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    from matplotlib.collections import PathCollection
+
+    if "c" in given:
+        defaults = {key: value for key, value in defaults.items() if key != "color"}
+    return merged(defaults, given, PathCollection)
+
+
+def _triangle() -> Any:
+    from matplotlib.patches import Polygon
+
+    return Polygon(CORNERS, closed=True, fill=False, edgecolor="0.2", lw=1, zorder=1)
+
+
+def _check_grid(grid: Floats) -> Floats:
+    if grid.ndim != 4 or grid.shape[0] != 3 or grid.shape[3] != 3:
+        raise ValueError(f"grid must have shape (3, m, points, 3), got {grid.shape}.")
+    return grid
+
+
+def _check_three(p: Floats, argument: str) -> Floats:
+    if p.ndim != 2 or p.shape[1] != 3:
+        found = f"{p.shape[1]} columns" if p.ndim == 2 else f"shape {p.shape}"
+        raise ValueError(
+            f"{argument} has {found}, but a triangle shows the probabilities of exactly 3 classes. "
+            "Use ReliabilityDisplay for more or fewer."
+        )
+    return p
