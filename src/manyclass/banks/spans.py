@@ -13,7 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 RIDGE = 1e-10  # relative to the kernel's diagonal: duplicates make it singular
-ROUNDING = 1e-6  # how far below zero, relative to K(x, x), a squared span may fall
+# How far below zero, relative to K(x, x), a squared span may fall: duplicates leave H a condition
+# number of 1 / RIDGE and more, hence errors of 1e-6; kernels that are not positive definite give
+# spans of order -1.
+ROUNDING = 1e-4
 
 
 def squared_spans(
