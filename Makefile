@@ -9,16 +9,26 @@ export MANYCLASS_DATA ?= $(abspath $(wildcard ../shared/data))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test bench lint format clean
+.PHONY: help demo test test-long bench fuzz docs lint format clean
 
 help: ## Print the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-demo: $(VENV)/.installed-core ## See it work on the bundled data
-	$(BIN)/manyclass demo
+demo: $(VENV)/.installed-app ## See it work on the bundled data
+	$(BIN)/manyclass compare
 
 test: lint $(VENV)/.installed-test ## Everything CI checks: lint, tests, doctests
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
+
+test-long: $(VENV)/.installed-test ## The papers' claims that hold, computed again (some minutes)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto tests/long
+
+fuzz: $(VENV)/.installed-fuzz ## A million hostile inputs (about an hour on two cores)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz --inputs 1000000
+
+docs: $(VENV)/.installed-docs ## Build the documentation, warnings are errors
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo docs/_build/html/index.html
 
 bench: export OMP_NUM_THREADS = 1
 bench: export OPENBLAS_NUM_THREADS = 1
@@ -38,7 +48,7 @@ format: $(VENV)/.installed-lint ## Rewrite the sources in the project's style
 	$(BIN)/ruff format .
 
 clean: ## Remove caches and build products (not .venv)
-	rm -rf build dist htmlcov .coverage .pytest_cache .hypothesis .ruff_cache .mypy_cache
+	rm -rf build dist docs/_build docs/auto_examples docs/api/generated htmlcov .coverage .pytest_cache .hypothesis .ruff_cache .mypy_cache
 	find . -path ./$(VENV) -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -47,10 +57,6 @@ $(BIN)/python:
 # One stamp per extra of pyproject.toml, renewed when that file changes.
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
-	@touch $@
-
-$(VENV)/.installed-core: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
 .PRECIOUS: $(VENV)/.installed-%

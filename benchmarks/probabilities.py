@@ -11,8 +11,8 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+from benchmarks.comparison import compare
 from manyclass import CoupledClassifier, datasets
-from manyclass.comparison import compare
 
 DATA = ("digits", "satimage")
 

@@ -73,6 +73,15 @@ def test_the_defaults_fail_no_check_that_svc_passes():
     assert all("sample_weight_equivalence" in name or "array_api" in name for name in failed[1])
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_duplicates_do_not_make_a_kernel_look_indefinite(seed):
+    rng = np.random.default_rng(seed)
+    few = rng.integers(0, 10, (90, 1)).astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CoupledSVC().fit(few, few[:, 0] // 4 + rng.integers(0, 2, 90))
+
+
 # -- in place of SVC -------------------------------------------------------------------
 
 

@@ -1,9 +1,10 @@
 """Calibrated class probabilities for many classes from any binary classifier."""
 
-from manyclass import codes, coupling, decoding, reliability_decoding, softmax
+from manyclass import codes, coupling, decisions, decoding, plot, reliability_decoding, softmax
 from manyclass.classifier import CoupledClassifier
 from manyclass.coupling import couple
 from manyclass.decisions import DecisionClassifier, adjust_prior, decide, estimate_prior
+from manyclass.export import to_onnx
 from manyclass.svm import CoupledSVC
 
 __all__ = [
@@ -16,10 +17,13 @@ __all__ = [
     "couple",
     "coupling",
     "decide",
+    "decisions",
     "decoding",
     "estimate_prior",
+    "plot",
     "reliability_decoding",
     "softmax",
+    "to_onnx",
 ]
 
 __version__ = "0.1.0.dev0"

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 from numba import njit
@@ -52,7 +51,7 @@ class KernelCache(FunctionCache):
         return (*super()._index_key(sig, codegen), _made_of(self._py_func))
 
 
-def _made_of(function: FunctionType) -> tuple[Any, ...]:
+def _made_of(function: Any) -> tuple[Any, ...]:
     """Return the numbers that a kernel's file holds, and the sources of what it imports."""
     held = function.__globals__
     numbers = sorted((name, repr(x)) for name, x in held.items() if isinstance(x, int | float))
@@ -81,8 +80,8 @@ def _digest(module: str) -> str:
         return str(sys.modules[PACKAGE].__version__)
 
 
-def _compile(**options: Any) -> Callable[[FunctionType], Any]:
-    def decorate(function: FunctionType) -> Any:
+def _compile(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    def decorate(function: Callable[..., Any]) -> Any:
         compiled = njit(nogil=True, error_model="numpy", **options)(function)
         if compiled is function:  # NUMBA_DISABLE_JIT
             return function

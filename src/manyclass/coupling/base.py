@@ -161,9 +161,9 @@ def _check_limits(rule: CouplingRule) -> None:
     """Check the options that all iterative rules have, before a kernel is compiled for them."""
     options = rule.get_params()
     tol, max_iter = options.get("tol", 1.0), options.get("max_iter", 1)
-    if not isinstance(tol, Real) or not tol > 0:
+    if not isinstance(tol, Real) or not float(tol) > 0:
         raise ValueError(f"tol of {type(rule).__name__} must be a positive number, got {tol!r}.")
-    if not isinstance(max_iter, Integral) or not 1 <= max_iter <= MOST_ITERATIONS:
+    if not isinstance(max_iter, Integral) or not 1 <= int(max_iter) <= MOST_ITERATIONS:
         raise ValueError(
             f"max_iter of {type(rule).__name__} must be an integer from 1 to {MOST_ITERATIONS}, "
             f"got {max_iter!r}."

@@ -51,7 +51,7 @@ def compare(
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.linear_model import LogisticRegression
     >>> from manyclass import CoupledClassifier
-    >>> from manyclass.comparison import compare
+    >>> from benchmarks.comparison import compare
     >>> X, y = load_iris(return_X_y=True)
     >>> models = {"coupled": CoupledClassifier(LogisticRegression())}
     >>> for score in compare(models, X[::2], X[1::2], y[::2], y[1::2]):

@@ -1,0 +1,168 @@
+"""Many rows and many machines: peak memory, and what worker processes gain.
+
+Memory is that of processes of their own (Linux only):
+
+    python -m benchmarks.clusters MEASUREMENT
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from joblib import parallel_config
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+
+from benchmarks.timing import interleave
+from manyclass import CoupledClassifier, CoupledSVC, datasets, simulated
+
+MB = 2**20
+N_PREDICT, N_FIT, N_FEATURES, K = 1_000_000, 500_000, 50, 10
+N_LETTER = 8000
+SGD = SGDClassifier(loss="log_loss", max_iter=1, tol=None, random_state=0)
+
+# ---------------------------------------------------------------------- memory
+
+
+def status(name: str) -> float:
+    """An entry of this process's status, in MB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name + ":"))
+
+
+def rise_of(task: Callable[[], object]) -> tuple[float, object]:
+    """By how many MB the process grows at most while it does the task, and the answer."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    before = status("VmRSS")
+    answer = task()
+    return status("VmHWM") - before, answer
+
+
+def rows_on_disk(path: str, n: int, n_features: int) -> tuple[np.memmap, np.ndarray]:
+    """Rows of ten normal classes in a mapped file, read once, and their classes."""
+    population = simulated.gaussian_classes(K, n_features, random_state=0)
+    labels = []
+    with open(path, "wb") as file:
+        for part in range(100):
+            X, y = population.sample(n // K // 100, random_state=part)
+            order = np.random.default_rng(part).permutation(len(y))
+            X[order].tofile(file)
+            labels.append(y[order])
+    rows = np.memmap(path, np.float64, "r", shape=(n, n_features))
+    rows.sum()
+    return rows, np.concatenate(labels)
+
+
+def predicting(model) -> list[str]:
+    X, y = simulated.gaussian_classes(K, 20, random_state=0).sample(100, random_state=1)
+    model.fit(X, y)
+    with tempfile.NamedTemporaryFile() as file:
+        rows, _ = rows_on_disk(file.name, N_PREDICT, 20)
+        model.predict_proba(rows[:10])  # loads compiled code
+        rise, p = rise_of(lambda: model.predict_proba(rows))
+    return [f"{rows.nbytes / MB:.0f}", f"{p.nbytes / MB:.0f}", f"{rise - p.nbytes / MB:.0f}"]
+
+
+def fitting(model) -> list[str]:
+    with tempfile.NamedTemporaryFile() as file:
+        rows, labels = rows_on_disk(file.name, N_FIT, N_FEATURES)
+        clone(model).fit(rows[:1000], labels[:1000])  # loads code
+        rise, _ = rise_of(lambda: model.fit(rows, labels))
+    return [f"{rows.nbytes / MB:.0f}", "", f"{rise:.0f}"]
+
+
+REST = {"code": "one-vs-rest", "combiner": "kl"}
+MEASUREMENTS = {
+    "predict_proba, 10^6 rows, CoupledClassifier(LogisticRegression())": lambda: predicting(
+        CoupledClassifier(LogisticRegression(max_iter=1000))
+    ),
+    "predict_proba, 10^6 rows, CoupledSVC()": lambda: predicting(CoupledSVC()),
+    "fit, 500 000 rows, SGDClassifier, one-vs-one": lambda: fitting(CoupledClassifier(SGD)),
+    "fit, 500 000 rows, SGDClassifier, one-vs-rest": lambda: fitting(
+        CoupledClassifier(SGD, **REST)
+    ),
+    "fit, 500 000 rows, SGDClassifier, one-vs-rest, cv=None": lambda: fitting(
+        CoupledClassifier(SGD, **REST, cv=None)
+    ),
+}
+
+
+def memory() -> list[list[str]]:
+    """Peak memory of each measurement."""
+    table = []
+    for name in MEASUREMENTS:
+        command = [sys.executable, "-m", "benchmarks.clusters", name]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        table.append([name, *run.stdout.strip("\n").split("\t")])
+    return table
+
+
+# ---------------------------------------------------------------------- workers
+
+
+def clusters() -> list[list[str]]:
+    """Seconds to fit one-vs-one on letter in this process, and in two others."""
+    from distributed import Client, LocalCluster
+
+    X, _, y, _ = datasets.load("letter").train_test()
+    X, y = X[:N_LETTER], y[:N_LETTER]
+    models = {
+        "RandomForestClassifier(30), cv=None": CoupledClassifier(
+            RandomForestClassifier(30), cv=None, random_state=0
+        ),
+        "LogisticRegression(), cv=None": CoupledClassifier(
+            LogisticRegression(max_iter=1000), cv=None
+        ),
+    }
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        return [[name, *_seconds(model, X, y, client)] for name, model in models.items()]
+
+
+def _seconds(model, X, y, client) -> list[str]:
+    def on_cluster():
+        with parallel_config(backend="dask", client=client):
+            clone(model).fit(X, y)
+
+    def in_processes():
+        with parallel_config(backend="loky", n_jobs=2):
+            clone(model).fit(X, y)
+
+    tasks = {"here": lambda: clone(model).fit(X, y), "loky": in_processes, "dask": on_cluster}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        times = interleave(tasks, rounds=3)
+    here = times["here"].best
+    return [
+        f"{here:.1f} s",
+        *(
+            f"{times[name].best:.1f} s ({here / times[name].best:.2f} ×)"
+            for name in tasks
+            if name != "here"
+        ),
+    ]
+
+
+TABLES = {
+    "many-rows": (memory, ["MB", "X", "answer", "peak beyond both"]),
+    "clusters": (
+        clusters,
+        ["letter, 8000 rows, 325 pairs", "this process", "n_jobs=2", "two Dask workers"],
+    ),
+}
+
+if __name__ == "__main__":
+    print(*MEASUREMENTS[sys.argv[1]](), sep="\t")
