@@ -12,7 +12,16 @@ import argparse
 import re
 from pathlib import Path
 
-from benchmarks import coupling, kernel_logistic, leave_one_out, probabilities, softmax, svm
+from benchmarks import (
+    coupling,
+    first_use,
+    kernel_logistic,
+    leave_one_out,
+    many_classes,
+    probabilities,
+    softmax,
+    svm,
+)
 from manyclass.report import markdown_table, text_table
 
 ROOT = Path(__file__).parent.parent
@@ -24,6 +33,8 @@ TABLES = (
     | leave_one_out.TABLES
     | kernel_logistic.TABLES
     | softmax.TABLES
+    | first_use.TABLES
+    | many_classes.TABLES
 )
 
 

@@ -26,7 +26,7 @@ from manyclass import CoupledClassifier, CoupledSVC, datasets, simulated
 
 MB = 2**20
 N_PREDICT, N_FIT, N_FEATURES, K = 1_000_000, 500_000, 50, 10
-N_LETTER = 8000
+N_LETTER = 4000
 SGD = SGDClassifier(loss="log_loss", max_iter=1, tol=None, random_state=0)
 
 # ---------------------------------------------------------------------- memory
@@ -116,8 +116,8 @@ def clusters() -> list[list[str]]:
     X, _, y, _ = datasets.load("letter").train_test()
     X, y = X[:N_LETTER], y[:N_LETTER]
     models = {
-        "RandomForestClassifier(30), cv=None": CoupledClassifier(
-            RandomForestClassifier(30), cv=None, random_state=0
+        "RandomForestClassifier(20), cv=None": CoupledClassifier(
+            RandomForestClassifier(20), cv=None, random_state=0
         ),
         "LogisticRegression(), cv=None": CoupledClassifier(
             LogisticRegression(max_iter=1000), cv=None
@@ -125,7 +125,7 @@ def clusters() -> list[list[str]]:
     }
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
@@ -160,7 +160,7 @@ TABLES = {
     "many-rows": (memory, ["MB", "X", "answer", "peak beyond both"]),
     "clusters": (
         clusters,
-        ["letter, 8000 rows, 325 pairs", "this process", "n_jobs=2", "two Dask workers"],
+        [f"letter, {N_LETTER} rows, 325 pairs", "this process", "n_jobs=2", "two Dask workers"],
     ),
 }
 

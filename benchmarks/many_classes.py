@@ -128,27 +128,28 @@ def elsewhere(*arguments) -> dict[str, float]:
 def growth() -> list[list[str]]:
     rows = []
     for code, alphabet, length, n_of_class in SIZES:
-        k = alphabet**length
         for name in ("CoupledClassifier", PEERS[code], "LogisticRegression"):
             found = elsewhere(name, code, alphabet, length, n_of_class)
-            print(f"    {code} {k} {name} {found}", file=sys.stderr, flush=True)
-            multinomial = name == "LogisticRegression"
-            rows.append(
-                [
-                    "" if multinomial else code,
-                    str(k),
-                    "" if multinomial else str(n_columns(code, k)),
-                    name,
-                    f"{found['fit s']:.1f}",
-                    f"{max(found['fit MB'], 0):.0f}",
-                    f"{found['predict s']:.2f}",
-                    f"{max(found['predict MB'], 0):.0f}",
-                    f"{found['pickle MB']:.1f}",
-                    f"{100 * found['error']:.1f}",
-                    f"{found['log-loss']:.3f}" if "log-loss" in found else "none",
-                ]
-            )
+            print(f"    {code} {alphabet**length} {name} {found}", file=sys.stderr, flush=True)
+            rows.append(as_row(name, code, alphabet**length, found))
     return rows
+
+
+def as_row(name: str, code: str, k: int, found: dict[str, float]) -> list[str]:
+    multinomial = name == "LogisticRegression"
+    return [
+        "" if multinomial else code,
+        str(k),
+        "" if multinomial else str(n_columns(code, k)),
+        name,
+        f"{found['fit s']:.1f}",
+        f"{max(found['fit MB'], 0):.0f}",
+        f"{found['predict s']:.2f}",
+        f"{max(found['predict MB'], 0):.0f}",
+        f"{found['pickle MB']:.2f}",
+        f"{100 * found['error']:.1f}",
+        f"{found['log-loss']:.3f}" if "log-loss" in found else "none",
+    ]
 
 
 HEADER = [

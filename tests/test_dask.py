@@ -10,6 +10,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from joblib.parallel import get_active_backend
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.base import clone
@@ -21,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC
-from manyclass._jobs import ATTEMPTS, on_workers, run_tasks
+from manyclass._jobs import ATTEMPTS, kept_on_workers, run_tasks
 from manyclass.banks import kernel
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
@@ -53,7 +54,7 @@ def client():
             threads_per_worker=1,
             host="127.0.0.1",
             protocol="tcp",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             silence_logs=50,
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
@@ -250,6 +251,12 @@ class TestFitting:
         with joblib.parallel_config(backend="dask", client=client):
             assert_array_equal(cross_val_score(model, X, y, cv=2), local)
 
+    def test_trees_stay_with_their_forest(self, client):
+        with joblib.parallel_config(backend="dask", client=client):
+            model = CoupledClassifier(Backend(), cv=None).fit(X, y)
+        away = [column.backend_ for column in model.estimators_]
+        assert away == [("ThreadingBackend", 1)] * 6
+
     def test_nothing_stays_on_the_workers(self, client):
         with joblib.parallel_config(backend="dask", client=client) as config:
             CoupledClassifier(SVC(), cv=FOLDS).fit(X, y)
@@ -260,6 +267,15 @@ class TestFitting:
         local = fitted(CoupledSVC(C=10), X, y)
         monkeypatch.setattr(kernel, "FEW_PRODUCTS", 0)
         assert same(local, fitted(CoupledSVC(C=10, n_jobs=n_jobs), X, y))
+
+
+class Backend(LogisticRegression):
+    """Remembers what its own tasks would be run by."""
+
+    def fit(self, X, y, sample_weight=None):
+        backend, n_jobs = get_active_backend()
+        self.backend_ = type(backend).__name__, n_jobs
+        return super().fit(X, y, sample_weight)
 
 
 class Addresses(LogisticRegression):
@@ -290,6 +306,10 @@ def read(item, lost, **options):
     return lost.read(item, **options)
 
 
+def total(item, one, other):
+    return one.sum() + other.sum()
+
+
 class TestTasks:
     def test_answers_are_in_order(self):
         options = {"factor": 2}
@@ -308,13 +328,27 @@ class TestTasks:
             futures = config["backend"].data_futures
             lost = futures[id(data)]
             lost.cancel(reason="lost", msg="in a test")
-            with on_workers(data, data):
-                assert futures[id(data)].key != lost.key
-                assert_array_equal(futures[id(data)].result(), data)
+            assert run_tasks(total, range(3), data, data, n_jobs=None) == [2 * data.sum()] * 3
+            assert futures[id(data)].key != lost.key
+
+    def test_data_are_kept_as_long_as_asked(self, client):
+        data = np.arange(1000.0)
+        with joblib.parallel_config(backend="dask", client=client) as config:
+            futures = config["backend"].data_futures
+            with kept_on_workers(data):
+                run_tasks(total, range(3), data, data, n_jobs=None)
+                sent = futures[id(data)].key
+                run_tasks(total, range(3), data, data, n_jobs=None)
+                assert futures[id(data)].key == sent
+            assert futures == {}
+
+    def test_nothing_is_sent_before_a_task_needs_it(self, client):
+        with joblib.parallel_config(backend="dask", client=client) as config, kept_on_workers(X):
+            assert config["backend"].data_futures == {id(X): None}
 
     def test_without_a_cluster_nothing_is_sent(self):
-        with joblib.parallel_config(backend="threading"), on_workers(X):
-            pass
+        with joblib.parallel_config(backend="threading"), kept_on_workers(X):
+            assert run_tasks(total, range(2), X, X, n_jobs=2) == [2 * X.sum()] * 2
 
 
 class TestFaults:

@@ -1,6 +1,6 @@
 """Calibrated class probabilities for many classes from any binary classifier."""
 
-from manyclass import codes, coupling, decisions, decoding, plot, reliability_decoding, softmax
+from manyclass import codes, coupling, decoding, plot, reliability_decoding, softmax
 from manyclass.classifier import CoupledClassifier
 from manyclass.coupling import couple
 from manyclass.decisions import DecisionClassifier, adjust_prior, decide, estimate_prior
@@ -17,7 +17,6 @@ __all__ = [
     "couple",
     "coupling",
     "decide",
-    "decisions",
     "decoding",
     "estimate_prior",
     "plot",

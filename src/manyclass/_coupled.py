@@ -22,7 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from manyclass import codes
-from manyclass._jobs import check_in_memory, on_workers
+from manyclass._jobs import check_in_memory, kept_on_workers
 from manyclass._sklearn import (
     check_any_rows,
     check_sample_weight,
@@ -163,7 +163,7 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         rows, rows_weights = self._rows_to_score(y, weights)
         evidence: Any = None
         scores: NDArray[np.float64] | OutOfSample | None = None
-        with on_workers(X, y, code, *fit_params.values()):  # for all columns and folds
+        with kept_on_workers(X, y, code, *fit_params.values()):  # for all columns and folds
             self.bank_: Any = fit_rows()
             if measure is not None:  # before folds are fitted: not all machines have it
                 evidence = self.bank_.evidence(X, y, code, weights)
@@ -481,7 +481,7 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
         """Score, calibrate and combine a block of rows at a time."""
         check_is_fitted(self)
         check_in_memory(X, len(self.classes_))
-        if getattr(X, "shape", None) and X.shape[0] == 0:  # as parts of large data may be
+        if getattr(X, "ndim", 0) == 2 and X.shape[0] == 0:  # as parts of large data may be
             validate_data(self, X, reset=False, skip_check_array=True)
             return np.empty((0, width))
         X = check_any_rows(self, X, reset=False)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, parallel_config
 from joblib.parallel import get_active_backend
 
 ATTEMPTS = 3  # as often as Dask itself lets workers die under a task
@@ -48,41 +48,75 @@ def run_tasks(
         Named arguments in common; arrays are sent once, too.
     """
     items, options = list(items), options or {}
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            with on_workers(*shared, *options.values()):
-                return Parallel(n_jobs=n_jobs, verbose=verbose, prefer=prefer)(
-                    delayed(function)(item, *shared, **options) for item in items
-                )
-        except CancelledError:  # a worker took the only copy of something with it
-            if attempt == ATTEMPTS:
-                raise
-    raise AssertionError("unreachable")
+    data = [*shared, *options.values()]
+    hints = {} if prefer is None else {"prefer": prefer}  # None would undo the user's
+
+    def run() -> list[Any]:
+        with kept_on_workers(*data):
+            _send(data)
+            return Parallel(n_jobs=n_jobs, verbose=verbose, **hints)(
+                delayed(_on_one_worker)(function, item, *shared, **options) for item in items
+            )
+
+    for _ in range(ATTEMPTS - 1):
+        with suppress(CancelledError):  # a worker took the only copy of something with it
+            return run()
+    return run()
+
+
+def _on_one_worker(function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+    """Run a task; a learner's own tasks, such as the trees of a forest, stay with it.
+
+    Within a task joblib's Dask backend would send these about, too, each with its data. Its
+    other backends do not.
+    """
+    if not hasattr(get_active_backend()[0], "data_futures"):
+        return function(*args, **options)
+    with parallel_config(backend="threading", n_jobs=1):
+        return function(*args, **options)
 
 
 @contextmanager
-def on_workers(*data: Any) -> Iterator[None]:
-    """Keep a copy of the data on every worker while the context lasts.
+def kept_on_workers(*data: Any) -> Iterator[None]:
+    """Leave the data on the workers while the context lasts, once tasks have sent them.
 
-    Does nothing unless joblib's backend is Dask's. Tasks get that copy if they are given the
-    same object.
+    Only arrays, frames and sparse matrices, and only if joblib's backend is Dask's.
     """
-    backend, _ = get_active_backend()
-    if not hasattr(backend, "data_futures"):
-        yield
-        return
-    futures: dict[int, Any] = backend.data_futures  # joblib's, by the identity of an object
-    arrays = {id(one): one for one in data if hasattr(one, "shape")}
-    added = arrays.keys() - futures.keys()
-    missing = [key for key in arrays if key in added or futures[key].status != "finished"]
-    if missing:  # not by their hash: two owners of equal data must not release each other's
-        sent = backend.client.scatter([arrays[key] for key in missing], broadcast=True, hash=False)
-        futures.update(zip(missing, sent, strict=True))
+    futures = _futures(get_active_backend()[0])
+    added = _by_identity(data).keys() - futures.keys()
+    futures.update(dict.fromkeys(added))
     try:
         yield
     finally:
         for key in added:
             futures.pop(key, None)
+
+
+def _send(data: Iterable[Any]) -> None:
+    """Send what the workers do not have, or have lost."""
+    backend, _ = get_active_backend()
+    futures, arrays = _futures(backend), _by_identity(data)
+    missing = [key for key in arrays if not _is_there(futures.get(key))]
+    if missing and hasattr(backend, "data_futures"):
+        # Not by their hash: two owners of equal data must not release each other's.
+        sent = backend.client.scatter([arrays[key] for key in missing], broadcast=True, hash=False)
+        futures.update(zip(missing, sent, strict=True))
+
+
+def _futures(backend: Any) -> dict[int, Any]:
+    """Return what joblib's Dask backend has sent, by the identity of the object it was.
+
+    Tasks that are given the object get what was sent; ``None`` is nothing to joblib.
+    """
+    return getattr(backend, "data_futures", {})
+
+
+def _by_identity(data: Iterable[Any]) -> dict[int, Any]:
+    return {id(one): one for one in data if hasattr(one, "shape")}
+
+
+def _is_there(future: Any) -> bool:
+    return future is not None and future.status == "finished"
 
 
 def check_in_memory(X: Any, n_classes: int | None = None) -> None:
