@@ -91,8 +91,8 @@ class Combiner(BaseEstimator, ABC):
             k, n_columns = code.shape
             raise ValueError(
                 f"combiner {self.key!r} is defined for {self.accepts} codes, but the code "
-                f"given ({k} classes, {n_columns} columns) is not one. Use "
-                f"code={self.accepts!r}, or a combiner for any code, such as 'kl' or 'least-squares'."
+                f"given ({k} classes, {n_columns} columns) is not one. Use code={self.accepts!r}, "
+                "or a combiner for any code, such as 'kl' or 'least-squares'."
             )
 
     @abstractmethod
