@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 
 from benchmarks import (
+    clusters,
     coupling,
     first_use,
     kernel_logistic,
@@ -35,6 +36,7 @@ TABLES = (
     | softmax.TABLES
     | first_use.TABLES
     | many_classes.TABLES
+    | clusters.TABLES
 )
 
 

@@ -177,7 +177,7 @@ class KernelLogisticBank(KernelBank):
         fitted = np.flatnonzero(~self.constant)
         with _quiet_threads(used):
             margins = self.margins(_part(X, rows))
-            answers = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            answers = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
                 delayed(changes)(b) for b in fitted
             )
         for b, change in zip(fitted, answers, strict=True):
@@ -255,7 +255,7 @@ def fit_kernel_logistic_bank(
         )
 
     with _quiet_threads(used):
-        solutions = Parallel(n_jobs=n_jobs, verbose=verbose, prefer="threads")(
+        solutions = Parallel(n_jobs=n_jobs, verbose=verbose, require="sharedmem")(
             delayed(fit)(b) for b in range(code.shape[1])
         )
     values = np.concatenate([solution.dual for solution in solutions])

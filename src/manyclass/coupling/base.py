@@ -10,7 +10,7 @@ from threading import Thread
 from typing import NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
@@ -146,7 +146,8 @@ def _for_each(task: Callable[[int], None], starts: range, n_jobs: int | None) ->
             if errors:
                 return
 
-    n_threads = min(effective_n_jobs(n_jobs), len(starts))
+    # On a cluster the number of jobs counts its cores; threads are of this machine.
+    n_threads = min(effective_n_jobs(n_jobs), cpu_count(), len(starts))
     others = [Thread(target=work) for _ in range(n_threads - 1)]
     for thread in others:
         thread.start()
