@@ -24,6 +24,7 @@ from manyclass.app.columns import kinds_of
 from manyclass.app.fitting import LEARNERS, fit_file
 from manyclass.app.predicting import predict_file
 from manyclass.app.tables import read_table
+from manyclass.cli import main
 from manyclass.storage import load_model, read_metadata, save_model
 
 pytest.importorskip("skops")
@@ -414,7 +415,8 @@ class TestCommandLine:
         os.close(read_end)
         with os.fdopen(write_end, "w") as pipe:
             monkeypatch.setattr(sys, "stdout", pipe)
-            assert run(predicting, folder / "model.skops", folder / "table.csv", "-o", "-") == 0
+            model, table = str(folder / "model.skops"), str(folder / "table.csv")
+            assert main(["predict", model, table, "-o", "-"]) == 0
 
     def test_a_bar_on_a_terminal(self, folder, tmp_path, monkeypatch):
         pytest.importorskip("rich")

@@ -338,19 +338,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run ``manyclass predict``."""
-    try:
-        with notes():
-            n = predict_file(
-                arguments.model,
-                arguments.data,
-                arguments.output,
-                block_rows=arguments.block_rows,
-                id_column=arguments.id,
-                trusted=arguments.trust,
-            )
-    except BrokenPipeError:  # the reader of our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    with notes():
+        n = predict_file(
+            arguments.model,
+            arguments.data,
+            arguments.output,
+            block_rows=arguments.block_rows,
+            id_column=arguments.id,
+            trusted=arguments.trust,
+        )
     if arguments.output != STDOUT:
         print(f"wrote {n} rows to {arguments.output}", file=sys.stderr)
     return 0

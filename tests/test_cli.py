@@ -1,0 +1,77 @@
+"""The command line: what it answers, and with which status."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from manyclass import __version__
+from manyclass.cli import main
+
+COMMANDS = ["demo", "compare", "fit", "predict", "reproduce"]
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert __version__ in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    assert f"usage: manyclass {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "nothing.csv"], "there is no file nothing.csv"),
+        (["fit", "nothing.csv", "--target", "y", "-o", "m.skops"], "there is no file nothing.csv"),
+        (["predict", "nothing.skops", "new.csv", "-o", "o.csv"], "there is no file nothing.skops"),
+        (["reproduce", "nothing1999"], "nothing1999"),
+    ],
+    ids=lambda part: part[0] if isinstance(part, list) else "",
+)
+def test_faults_take_one_line(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pytest.importorskip("pandas", reason="tables need pandas")
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"manyclass {arguments[0]}: ") and message in said
+    assert said.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["compare", "fit"])
+def test_a_missing_extra_is_named(command, capsys, monkeypatch, tmp_path):
+    for name in ("pandas", "skops", "skops.io"):
+        monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
+    (tmp_path / "t.csv").write_text("a,y\n1,u\n2,v\n")
+    monkeypatch.chdir(tmp_path)
+    arguments = {
+        "compare": ["t.csv", "--target", "y"],
+        "fit": ["t.csv", "--target", "y", "-o", "o.skops"],
+    }
+    assert main([command, *arguments[command]]) == 2
+    assert "pip install 'manyclass[app]'" in capsys.readouterr().err
+
+
+def test_a_reader_may_leave():
+    command = f"{sys.executable} -m manyclass.cli reproduce | true"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert done.stderr == ""
+
+
+def test_an_interrupt_is_said_in_words(monkeypatch, capsys):
+    def interrupted(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("manyclass.app.comparing.run", interrupted)
+    assert main(["compare"]) == 130
+    assert "nothing kept" in capsys.readouterr().err
