@@ -174,9 +174,9 @@ class TestEvenLeastSquares:
         assert result.converged.all() and (result.p > 0).all()
         assert (result.p.argmax(axis=1) == p.argmax(axis=1)).mean() > 0.5
 
-    @pytest.mark.parametrize("entropy", [-0.1, np.nan, np.inf])
+    @pytest.mark.parametrize("entropy", [-0.1, np.nan, np.inf, 1e308, "even"])
     def test_bad_penalties_are_named(self, entropy):
-        with pytest.raises(ValueError, match="entropy must be None or not negative"):
+        with pytest.raises(ValueError, match="entropy must be None or a number from 0 to 1e"):
             couple([[0.5] * 8], code=FEW, rule=LeastSquares(entropy=entropy))
 
     @pytest.mark.parametrize("rule", ["kl", "zadrozny", LeastSquares(entropy=0)])

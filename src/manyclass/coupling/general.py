@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from manyclass.coupling.base import CouplingRule, column_lists, pair_reader
 from manyclass.coupling.pairwise import newton_solver
 
 ENTROPY = 0.2  # weight of the penalty for codes that do not determine p
+MOST_ENTROPY = 1e9
 CORRECTION = 1e-11  # of a multiplier, below which Newton's steps end
 
 MOST_STARTS = 10_000
@@ -219,8 +221,11 @@ class LeastSquares(CouplingRule):
     def _penalty(self, code) -> float:
         if self.entropy is None:
             return 0.0 if codes.is_identifiable(code) else ENTROPY
-        if not 0 <= self.entropy < np.inf:
-            raise ValueError(f"entropy must be None or not negative, got {self.entropy!r}.")
+        if not isinstance(self.entropy, Real) or not 0 <= float(self.entropy) <= MOST_ENTROPY:
+            raise ValueError(
+                f"entropy must be None or a number from 0 to {MOST_ENTROPY:g}, where all "
+                f"distributions are even, got {self.entropy!r}."
+            )
         return float(self.entropy)
 
     def prepare(self, code, weights):
