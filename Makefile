@@ -23,8 +23,9 @@ test: lint $(VENV)/.installed-test ## Everything CI checks: lint, tests, doctest
 test-long: $(VENV)/.installed-test ## The papers' claims that hold, computed again (some minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto tests/long
 
-fuzz: $(VENV)/.installed-fuzz ## A million hostile inputs (about an hour on two cores)
+fuzz: $(VENV)/.installed-fuzz ## A million hostile inputs, and damaged files (about 20 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz --inputs 1000000
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz.readers_atheris
 
 docs: $(VENV)/.installed-docs ## Build the documentation, warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
