@@ -28,7 +28,6 @@ from manyclass.coupling._lanes import (
 )
 
 LOWEST = 1e-7  # LIBSVM's bounds for pairwise probabilities: r in [1e-7, 1 - 1e-7]
-TOGETHER = 128  # pairs transposed at a time: 8 KB
 
 
 @kernel
@@ -89,11 +88,10 @@ def load_block(r, first, block):
     takes the same path as everything else.
     """
     n, n_columns = r.shape
-    for start in range(0, n_columns, TOGETHER):  # what is written stays in the cache meanwhile
-        for s in range(WIDTH):
-            row = min(first + s, n - 1)
-            for b in range(start, min(start + TOGETHER, n_columns)):
-                block[b * WIDTH + s] = min(max(r[row, b], LOWEST), 1.0 - LOWEST)
+    for s in range(WIDTH):
+        row = min(first + s, n - 1)
+        for b in range(n_columns):
+            block[b * WIDTH + s] = min(max(r[row, b], LOWEST), 1.0 - LOWEST)
 
 
 @kernel
