@@ -40,6 +40,8 @@ def start(script: str, *arguments: str, **environment: str) -> subprocess.Popen:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # Whatever runs the tests may have been told to ignore it, as background jobs are.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms
 
@@ -266,6 +265,8 @@ class Neighbours:
             self.origin = X.mean(axis=0)
             X -= self.origin
         self.radius = row_norms(X).max()
+        from sklearn.neighbors import NearestNeighbors  # costly, and needed here only
+
         self.index = NearestNeighbors(n_neighbors=self._guess(size)).fit(X)
 
     def around(
