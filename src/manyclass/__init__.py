@@ -1,11 +1,17 @@
 """Calibrated class probabilities for many classes from any binary classifier."""
 
-from manyclass import codes, coupling, decoding, plot, reliability_decoding, softmax
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from manyclass import codes, coupling, decoding, reliability_decoding, softmax
 from manyclass.classifier import CoupledClassifier
 from manyclass.coupling import couple
 from manyclass.decisions import DecisionClassifier, adjust_prior, decide, estimate_prior
-from manyclass.export import to_onnx
 from manyclass.svm import CoupledSVC
+
+if TYPE_CHECKING:
+    from manyclass import plot
+    from manyclass.export import to_onnx
 
 __all__ = [
     "CoupledClassifier",
@@ -26,3 +32,12 @@ __all__ = [
 ]
 
 __version__ = "0.1.0.dev0"
+
+
+def __getattr__(name: str) -> Any:
+    """Import what few programs need, when they ask for it."""
+    if name == "plot":
+        return import_module("manyclass.plot")
+    if name == "to_onnx":
+        return import_module("manyclass.export").to_onnx
+    raise AttributeError(f"module 'manyclass' has no attribute {name!r}")
