@@ -20,9 +20,8 @@ from sklearn.svm import SVC, NuSVC
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledSVC, codes
-from manyclass.banks import KernelBank, fit_bank
+from manyclass.banks import KernelBank, fit_bank, kernel
 from manyclass.banks._block_kernels import exponentiate
-from manyclass.banks.kernel import _adder
 from manyclass.banks.kernels import Kernel, resolve_gamma
 
 X, y = make_blobs(80, n_features=3, centers=4, cluster_std=4.0, random_state=0)
@@ -81,6 +80,20 @@ def test_scores_are_those_of_single_machines(machine, code):
         pytest.skip("an indefinite kernel's solution depends on the order of the samples")
     expected = naive_svm.scores(machine, X, y, code, X_new)
     assert_allclose(bank_of(machine, code=code).scores(X_new), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("limit", ["FEW_PRODUCTS", "LONG_CALL"])
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+def test_pairs_that_take_long_are_calls_of_their_own(machine, limit, monkeypatch):
+    """So that an interrupt is heard between them."""
+    together, calls = bank_of(machine), []
+    fit = kernel._fit
+    monkeypatch.setattr(kernel, "_fit", lambda *args: calls.append(args) or fit(*args))
+    monkeypatch.setattr(kernel, limit, 0)
+    one_by_one = bank_of(machine)
+    assert len(calls) == (1 if callable(machine.kernel) else PAIRS.shape[1])
+    assert_array_equal(one_by_one.duals.toarray(), together.duals.toarray())
+    assert_array_equal(one_by_one.intercept, together.intercept)
 
 
 @pytest.mark.parametrize("code", CODES.values(), ids=CODES)
@@ -147,7 +160,7 @@ def test_sparse_and_dense_coefficients(dtype, density):
     coef = np.zeros((30, 6), dtype)
     coef[:, columns] = rng.normal(size=(30, 3)) * (rng.random((30, 3)) < density)
     sums = np.ones((6, 7), dtype)
-    _adder(sparse.csr_array(coef), columns)(K, sums)
+    kernel._adder(sparse.csr_array(coef), columns)(K, sums)
     assert_allclose(sums, 1.0 + coef.T @ K, rtol=0, atol=30 * np.finfo(dtype).eps)
 
 

@@ -42,7 +42,8 @@ DENSE = 0.3  # share of non-zero coefficients above which a matrix product is fa
 LEAST_ROWS, MOST_ROWS = 128, 2048
 AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
 SOLVER_TOLERANCE = 1e-3  # of LIBSVM on a margin, by default
-FEW_PRODUCTS = 1e8  # of numbers, for the kernel of a pair: below, tasks cost more than they gain
+FEW_PRODUCTS = 1e8  # of numbers, for the kernel of a pair: below, a call for each costs too much
+LONG_CALL = 1e11  # products of all pairs together: seconds, in which no interrupt is heard
 EXCUSED = 0.01  # share of negative squared spans that is put down to rounding
 
 
@@ -323,8 +324,9 @@ def fit_kernel_bank(
 ) -> KernelBank:
     """Fit the machines of all columns: one-vs-one in a single call of LIBSVM.
 
-    Large pairs are tasks of their own where there are several jobs; the machines are the same.
-    ``gamma`` is resolved on all of X, so that all columns and folds share a kernel.
+    Large pairs are calls of their own: several jobs share them, and an interrupt is heard
+    between any two. The machines are the same. ``gamma`` is resolved on all of X, so that all
+    columns and folds share a kernel.
     """
     X = with_narrow_indices(check_array(X, accept_sparse="csr", dtype=np.float64))
     if estimator.kernel == "precomputed" and X.shape[0] != X.shape[1]:
@@ -341,7 +343,7 @@ def fit_kernel_bank(
     pairs = codes.pair_columns(code)
     as_pairs = pairs is not None and estimator.class_weight is None and len(np.unique(y[rows])) > 2
     jobs = effective_n_jobs(n_jobs)
-    if as_pairs and (jobs == 1 or _products_of_pair(X, len(rows), len(code)) < FEW_PRODUCTS):
+    if as_pairs and _is_one_call(estimator.kernel, X, len(rows), code, jobs):
         columns = _fit_pairs(machine, X, y, pairs, rows, sample_weight)
     else:
         batches = run_tasks(
@@ -378,10 +380,13 @@ def fit_kernel_bank(
     )
 
 
-def _products_of_pair(X, n_rows: int, k: int) -> float:
-    """Estimate what the kernel matrix between all samples of two classes costs."""
+def _is_one_call(kernel, X, n_rows: int, code: NDArray[np.int8], n_jobs: int) -> bool:
+    """Tell whether all pairs are better fitted in one call of LIBSVM than in one for each."""
+    if callable(kernel) and n_jobs == 1:  # pairs would compute its values twice
+        return True
     n_features = X.nnz / X.shape[0] if issparse(X) else X.shape[1]
-    return (2 * n_rows / k) ** 2 * n_features
+    products = (2 * n_rows / len(code)) ** 2 * (1 if kernel == "precomputed" else n_features)
+    return products < FEW_PRODUCTS and products * code.shape[1] < LONG_CALL
 
 
 def _has_gamma(kernel) -> bool:
