@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -28,20 +29,21 @@ SETS = (
     "waveform",
     "soybean",
 )
-PARAMS = {"C": 10.0, "gamma": "scale"}
+PARAMS: dict[str, object] = {"C": 10.0, "gamma": "scale"}
+PENALTIES = 1.0, 10.0, 100.0
 PROBABILITY, SIGMOID = "SVC(probability=True)", "CalibratedClassifierCV, sigmoid"
 TEMPERATURE, OURS = "CalibratedClassifierCV, temperature", "CoupledSVC"
 PEERS = (PROBABILITY, SIGMOID, TEMPERATURE)
 
 
-def models() -> dict[str, object]:
+def models(params: dict[str, object] = PARAMS) -> dict[str, object]:
     """Peers with probabilities, and ours."""
-    svc = SVC(**PARAMS)
+    svc = SVC(**params)
     return {
-        PROBABILITY: SVC(**PARAMS, probability=True, random_state=0),
+        PROBABILITY: SVC(**params, probability=True, random_state=0),
         SIGMOID: CalibratedClassifierCV(svc, ensemble=False),
         TEMPERATURE: CalibratedClassifierCV(svc, ensemble=False, method="temperature"),
-        OURS: CoupledSVC(**PARAMS),
+        OURS: CoupledSVC(**params),
     }
 
 
@@ -61,52 +63,76 @@ def split(name: str) -> tuple[np.ndarray, ...]:
     return X_train, X_test, y_train, y_test
 
 
+class Measured(NamedTuple):
+    """Of one data set, by the names of the models."""
+
+    loss: dict[str, float]
+    brier: dict[str, float]
+    labels: dict[str, np.ndarray]
+
+
+def measure(parts: tuple[np.ndarray, ...], params: dict[str, object]) -> Measured:
+    """Log-loss, Brier score and labels on a test part; NaN where a peer cannot be fitted."""
+    X_train, X_test, y_train, y_test = parts
+    loss, brier, labels = {}, {}, {}
+    for key, model in models(params).items():
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # deprecations of the peers
+                fitted = clone(model).fit(X_train, y_train)
+        except ValueError:  # CalibratedClassifierCV on classes rarer than its folds
+            loss[key] = brier[key] = np.nan
+            continue
+        p = fitted.predict_proba(X_test)
+        loss[key] = log_loss(y_test, p, labels=fitted.classes_)
+        brier[key] = brier_score_loss(y_test, p, labels=fitted.classes_)
+        labels[key] = fitted.predict(X_test)
+    return Measured(loss, brier, labels)
+
+
+def to_best(values: dict[str, float]) -> float:
+    """Ours divided by the best peer's."""
+    return values[OURS] / np.nanmin([values[key] for key in PEERS])
+
+
+def means(losses: list[dict[str, float]]) -> list[str]:
+    """Geometric means of ours divided by each peer's."""
+    ratios = [[np.log(loss[OURS] / loss[key]) for loss in losses] for key in PEERS]
+    return [f"{np.exp(np.nanmean(of_peer)):.2f}" for of_peer in ratios]
+
+
 def quality() -> list[list[str]]:
     """Log-loss and Brier score on every set, and the geometric means of the ratios."""
-    rows, losses, briers = [], [], []
+    rows, losses = [], []
     for name in SETS:
-        X_train, X_test, y_train, y_test = split(name)
-        loss, brier, labels = {}, {}, {}
-        for key, model in models().items():
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # deprecations of the peers
-                    fitted = clone(model).fit(X_train, y_train)
-            except ValueError:  # CalibratedClassifierCV on classes rarer than its folds
-                loss[key] = brier[key] = np.nan
-                continue
-            p = fitted.predict_proba(X_test)
-            loss[key] = log_loss(y_test, p, labels=fitted.classes_)
-            brier[key] = brier_score_loss(y_test, p, labels=fitted.classes_)
-            labels[key] = fitted.predict(X_test)
+        parts = X_train, X_test, y_train, y_test = split(name)
+        loss, brier, labels = measure(parts, PARAMS)
         plain = SVC(**PARAMS).fit(X_train, y_train).predict(X_test)
         ours = labels[OURS]
         losses.append(loss)
-        briers.append(brier)
         rows.append(
             [
                 f"{name} ({len(y_train)}, {len(set(y_train))} classes)",
                 *(f"{loss[key]:.3f}" for key in (*PEERS, OURS)),
-                f"{loss[OURS] / np.nanmin([loss[key] for key in PEERS]):.2f}",
-                f"{brier[OURS] / np.nanmin([brier[key] for key in PEERS]):.2f}",
+                f"{to_best(loss):.2f}",
+                f"{to_best(brier):.2f}",
                 f"{100 * np.mean(plain != y_test):.2f} %",
                 f"{100 * np.mean(ours != y_test):.2f} %",
                 f"{100 * np.mean(ours != plain):.2f} %",
             ]
         )
         print("   ", rows[-1], file=sys.stderr, flush=True)
-    means = {
-        key: np.exp(np.nanmean([np.log(loss[OURS] / loss[key]) for loss in losses]))
-        for key in PEERS
-    }
-    rows.append(
-        [
-            "geometric mean of ours / theirs",
-            *(f"{means[key]:.2f}" for key in PEERS),
-            "1",
-            *[""] * 5,
-        ]
-    )
+    return [*rows, ["geometric mean of ours / theirs", *means(losses), "1", *[""] * 5]]
+
+
+def quality_by_penalty() -> list[list[str]]:
+    """Geometric means over the same sets for other C, and the worst set."""
+    rows = []
+    for C in PENALTIES:
+        losses = [measure(split(name), {**PARAMS, "C": C}).loss for name in SETS]
+        worst = max(range(len(SETS)), key=lambda i: to_best(losses[i]))
+        rows.append([f"{C:g}", *means(losses), f"{to_best(losses[worst]):.2f} ({SETS[worst]})"])
+        print("   ", rows[-1], file=sys.stderr, flush=True)
     return rows
 
 
@@ -192,5 +218,9 @@ TABLES = {
             "our error",
             "labels differ",
         ],
+    ),
+    "svm-quality-by-penalty": (
+        quality_by_penalty,
+        ["C: geometric means of ours / theirs", *PEERS, "worst set, ours / best"],
     ),
 }
