@@ -30,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_limits
 
-from manyclass import CoupledClassifier, _coupled, codes, couple
+from manyclass import CoupledClassifier, _predicting, codes, couple
 from manyclass.banks import LinearBank
 from manyclass.calibration import Isotonic, Sigmoid
 from manyclass.coupling import HastieTibshirani, KullbackLeibler
@@ -392,7 +392,7 @@ class TestBlocks:
         model = CoupledClassifier(
             GaussianNB(), code="one-vs-rest", combiner=KullbackLeibler(max_iter=1), cv=None
         ).fit(X, names)
-        monkeypatch.setattr(_coupled, "BLOCK_ENTRIES", 4 * 10)
+        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 4 * 10)
         with pytest.warns(ConvergenceWarning, match="did not converge") as record:
             model.predict_proba(X)
         assert len(record) == 1

@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from manyclass import CoupledClassifier, _coupled, codes
+from manyclass import CoupledClassifier, _predicting, codes
 from manyclass.combining import names, resolve
 from manyclass.coupling import HastieTibshirani, KullbackLeibler, Vote
 from manyclass.decoding import Hamming, MaxWins
@@ -234,7 +234,7 @@ class TestProbabilitiesWhateverTheModelsReturn:
         model.estimators_[4].nan_at_ = 5.0
         new = np.zeros((50, 3))
         new[33] = 5.0
-        monkeypatch.setattr(_coupled, "BLOCK_ENTRIES", 6 * rows_at_a_time)
+        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 6 * rows_at_a_time)
         with pytest.raises(ValueError, match="NaN at row 33, column 4"):
             model.predict(new)
 
@@ -316,14 +316,14 @@ class TestNothingDependsOnNamesPiecesOrJobs:
         cuts = [1, 2, 3, 10, 60, 61, 90]
         pieces = [values_of(model, piece) for piece in np.split(FAR, cuts)]
         assert_allclose(np.vstack(pieces), whole, rtol=1e-12, atol=1e-12)
-        monkeypatch.setattr(_coupled, "BLOCK_ENTRIES", 10 * model.code_.shape[1])
+        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 10 * model.code_.shape[1])
         assert_allclose(values_of(model, FAR), whole, rtol=1e-12, atol=1e-12)
 
     @pytest.mark.parametrize("data", [X.tolist(), pd.DataFrame(X), sparse.csr_array(X)])
     def test_all_containers_are_read_in_pieces(self, data, monkeypatch):
         model = build(make_pipeline(StandardScaler(with_mean=False), LinearSVC())).fit(data, y)
         whole = model.predict_proba(data)
-        monkeypatch.setattr(_coupled, "BLOCK_ENTRIES", 6 * 7)
+        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 6 * 7)
         assert_allclose(model.predict_proba(data), whole, rtol=1e-12)
         assert_allclose(model.incoherence(data), clone_with(model).fit(data, y).incoherence(data))
 

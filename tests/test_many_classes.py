@@ -19,7 +19,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.svm import LinearSVC
 
-from manyclass import CoupledClassifier, _coupled, calibration, codes, couple, crossfit
+from manyclass import CoupledClassifier, _coupled, _predicting, calibration, codes, couple, crossfit
 from manyclass.banks import LinearBank, fit_bank
 from manyclass.banks.generic import ConstantModel, column_batches
 from manyclass.calibration import Isotonic, Sigmoid
@@ -222,9 +222,9 @@ class TestClassifier:
     def test_blocks_of_many_columns_answer_the_same(self, monkeypatch):
         model = CoupledClassifier(LinearDiscriminantAnalysis(), cv=3).fit(X, y)
         whole = model.predict_proba(X)
-        monkeypatch.setattr(_coupled, "BLOCK_ENTRIES", 1)
-        monkeypatch.setattr(_coupled, "MANY_COLUMNS", 60)  # there are 66
-        monkeypatch.setattr(_coupled, "MANY_ENTRIES", 7 * 66)
+        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 1)
+        monkeypatch.setattr(_predicting, "MANY_COLUMNS", 60)  # there are 66
+        monkeypatch.setattr(_predicting, "MANY_ENTRIES", 7 * 66)
         for method in ("predict_proba", "decision_function", "incoherence"):
             getattr(model, method)(X)
         assert_allclose(model.predict_proba(X), whole, rtol=0, atol=1e-12)

@@ -29,7 +29,7 @@ from sklearn.svm import SVC, LinearSVC, NuSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from manyclass import CoupledClassifier, CoupledSVC, _coupled, codes, reliability
+from manyclass import CoupledClassifier, CoupledSVC, _predicting, codes, reliability
 from manyclass import reliability_decoding as decoding
 from manyclass.banks import Evidence
 from manyclass.combining import names, resolve
@@ -613,7 +613,7 @@ class TestInUse:
         assert_allclose(listed.decision_function(NEW.tolist()), scores, rtol=1e-12)
         pieces = [model.decision_function(piece) for piece in np.split(NEW, [1, 2, 30])]
         assert_allclose(np.vstack(pieces), scores, rtol=1e-12, atol=1e-12)
-        for module, name in ((_coupled, "BLOCK_ENTRIES"), (reliability, "BLOCK")):
+        for module, name in ((_predicting, "BLOCK_ENTRIES"), (reliability, "BLOCK")):
             monkeypatch.setattr(module, name, 40)
         assert_allclose(model.decision_function(NEW), scores, rtol=1e-12, atol=1e-12)
 

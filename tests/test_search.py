@@ -30,7 +30,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from manyclass import CoupledClassifier, CoupledSVC, _coupled
+from manyclass import CoupledClassifier, CoupledSVC, _predicting
 from manyclass.coupling import HastieTibshirani, Vote
 from manyclass.decoding import LossBased
 from manyclass.search import (
@@ -669,7 +669,7 @@ class TestRuleScorer:
         model = MODELS["SVC"].fit(X, y)
         rules = [*WU, "max-wins"]
         whole = RuleScorer(rules)(model, X, y)
-        monkeypatch.setattr(_coupled, "BLOCK_ENTRIES", 60)
+        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 60)
         assert RuleScorer(rules)(model, X, y) == whole
 
     def test_the_model_is_left_alone(self):
@@ -770,7 +770,7 @@ class TestRuleScorer:
     @pytest.mark.parametrize("seed", range(5))
     def test_random_ties_are_broken_as_in_a_fit(self, seed, monkeypatch):
         # All rows are alike and all classes tie, so that the seed chooses one class for all.
-        monkeypatch.setattr(_coupled, "BLOCK_ENTRIES", 6)
+        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 6)
         zeros, classes = np.zeros((40, 1)), np.repeat(np.arange(4), 10)
         truth = np.repeat(np.arange(4), [16, 8, 4, 12])
         rule = Vote(random_state=np.random.RandomState(seed))

@@ -8,41 +8,35 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils import Bunch, check_random_state, get_tags, indexable
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from manyclass import codes
 from manyclass._jobs import check_in_memory, kept_on_workers
+from manyclass._predicting import MANY_COLUMNS, Predictions
 from manyclass._sklearn import (
     check_any_rows,
     check_sample_weight,
-    n_samples,
-    take_rows,
 )
 from manyclass.banks import Kind, Untrusted, fit_bank, is_kernel_machine, response_kind
 from manyclass.banks.generic import class_sizes, column_sizes
-from manyclass.calibration import CALIBRATIONS, FLOOR, apply_temperature, fit_temperature
-from manyclass.combining import Combination, Combiner, resolve
+from manyclass.calibration import CALIBRATIONS, FLOOR, fit_temperature
+from manyclass.combining import Combiner, resolve
 from manyclass.coupling.base import (
     CouplingRule,
-    couple_blocks,
-    read_columns,
     warn_unconverged,
     warn_undetermined,
 )
 from manyclass.crossfit import (
     OutOfSample,
-    check_no_nan,
     complete_rows,
     enough_for_temperature,
     enough_rows,
@@ -52,21 +46,7 @@ from manyclass.crossfit import (
 )
 from manyclass.ties import as_seed
 
-BLOCK_ENTRIES = 2**18  # scores held at a time when predicting: 2 MB
-TINY = np.finfo(np.float64).smallest_subnormal
-MANY_COLUMNS = 2000
-ROWS, MANY_ENTRIES = 128, 2**22  # with so many, blocks are larger: up to 128 rows or 32 MB
 FALLBACK = 5  # folds in place of a leave-one-out that cannot be trusted
-
-
-def _gives_probabilities(self) -> bool:
-    combiner = self.combiner_ if hasattr(self, "combiner_") else resolve(self.combiner)
-    return combiner.gives_probabilities
-
-
-def _couples(self) -> bool:
-    combiner = self.combiner_ if hasattr(self, "combiner_") else resolve(self.combiner)
-    return combiner.gives_probabilities and combiner.takes == "probabilities"
 
 
 class Plan(NamedTuple):
@@ -98,7 +78,7 @@ def _check_labels(y: NDArray) -> None:
             )
 
 
-class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
+class CoupledBase(Predictions, ABC):
     """Base of the coupled classifiers.
 
     Subclasses have the parameters ``code``, ``combiner``, ``calibration``, ``cv``,
@@ -117,8 +97,6 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
     @abstractmethod
     def _bank_options(self) -> dict[str, Any]:
         """Return further options for the bank."""
-
-    # ------------------------------------------------------------------ fit
 
     def _fit_or_restore(self, X, y, sample_weight, fit_params, fit=None):
         """Fit; an error or an interrupt leaves the estimator as it was."""
@@ -286,19 +264,6 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
             warn_unconverged(self.combiner_, converged, stacklevel=6)
             self.temperature_ = fit_temperature(p, y[rows], weights[rows])
 
-    def _combine(self, values: NDArray[np.float64], rows=None) -> Combination:
-        """Combine values; ``rows`` are those of X that they belong to."""
-        weights = self.weights_
-        if self.reliability_ is not None:
-            weights = self.reliability_.of(rows, values)
-        return self.combiner_.combine(values, self.code_, weights, n_jobs=self.n_jobs)
-
-    @property
-    def estimators_(self) -> list[Any]:
-        """The fitted binary models, one per column."""
-        check_is_fitted(self, "bank_")
-        return self.bank_.models
-
     def _check_input(self, X, y):
         """Return X, the class indices and the classes."""
         check_in_memory(X)
@@ -363,146 +328,6 @@ class CoupledBase(ClassifierMixin, BaseEstimator, ABC):
             f"{remedy}, an estimator with predict_proba, or a label decoder such as "
             "combiner='max-wins'."
         )
-
-    # ------------------------------------------------------------------ predict
-
-    def predict(self, X):
-        """Return the most probable class of each row (decoders: of the highest score).
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        winners = self._class_values(X, only_winner=True)[:, 0]
-        return self.classes_[winners.astype(np.intp)]
-
-    @available_if(_gives_probabilities)
-    def predict_proba(self, X):
-        """Return coupled class probabilities.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            Columns in the order of ``classes_``.
-        """
-        return self._class_values(X)
-
-    @available_if(_gives_probabilities)
-    def predict_log_proba(self, X):
-        """Return the logarithm of :meth:`predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-        """
-        with np.errstate(divide="ignore"):
-            p = self.predict_proba(X)
-            return np.log(p, out=p)
-
-    def decision_function(self, X):
-        """Return class scores: log-probabilities, or what the decoder compares.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, k), or (n,) for two classes
-            For two classes the score of the second over the first.
-        """
-        values = self._class_values(X)
-        if self.combiner_.gives_probabilities:
-            np.log(np.maximum(values, TINY, out=values), out=values)
-        return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
-
-    @available_if(_couples)
-    def incoherence(self, X):
-        """Return how far the binary models contradict each other on each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The weighted root-mean-square difference between the binary
-            probabilities and those that the coupled ones imply; 0 where they agree.
-        """
-
-        def of_block(values, rows):
-            return couple_blocks(
-                self.combiner_,
-                read_columns(values),
-                len(values),
-                self.code_,
-                self.weights_,
-                self.n_jobs,
-                with_incoherence=True,
-            ).incoherence[:, None]
-
-        return self._by_blocks(X, of_block, 1)[:, 0]
-
-    def _before_predicting(self) -> None:
-        """Say what has to be known about the answer."""
-
-    def _class_values(self, X, only_winner: bool = False) -> NDArray[np.float64]:
-        """Return what the combiner says of each class, or the index of the highest alone."""
-        check_is_fitted(self)
-        self._before_predicting()
-        converged = [np.ones(0, dtype=np.bool_)]
-
-        def of_block(values, rows):
-            combined = self._combine(values, rows)
-            converged.append(combined.converged)
-            answer = apply_temperature(combined.values, self.temperature_)
-            return answer.argmax(axis=1)[:, None] if only_winner else answer
-
-        answer = self._by_blocks(X, of_block, 1 if only_winner else len(self.classes_))
-        warn_unconverged(self.combiner_, np.concatenate(converged), stacklevel=4)
-        return answer
-
-    def _by_blocks(
-        self, X, of_block: Callable[[NDArray, Any], NDArray], width: int
-    ) -> NDArray[np.float64]:
-        """Score, calibrate and combine a block of rows at a time."""
-        check_is_fitted(self)
-        check_in_memory(X, len(self.classes_))
-        if getattr(X, "ndim", 0) == 2 and X.shape[0] == 0:  # as parts of large data may be
-            validate_data(self, X, reset=False, skip_check_array=True)
-            return np.empty((0, width))
-        X = check_any_rows(self, X, reset=False)
-        n, n_columns = n_samples(X), self.code_.shape[1]
-        rows = max(1, BLOCK_ENTRIES // n_columns)
-        if n_columns > MANY_COLUMNS:
-            rows = max(rows, min(ROWS, MANY_ENTRIES // n_columns))
-        out = np.empty((n, width))
-        scores_of = self.bank_.scorer()
-        for first in range(0, n, rows):
-            last = min(first + rows, n)
-            block = X if n <= rows else take_rows(X, slice(first, last))
-            values = scores_of(block)
-            check_no_nan(values, np.arange(first, last))
-            if self.calibration_ is not None:
-                self.calibration_.transform(values, out=values)
-            out[first:last] = of_block(values, block)
-        return out
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "bank_")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,0 +1,87 @@
+"""The objects that a model consists of: left out of a file, made again, checked."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.neighbors import BallTree, KDTree
+
+from manyclass._coupled import CoupledBase
+from manyclass.banks.kernel import KernelBank, KernelMachine
+from manyclass.banks.kernel_logistic import KernelLogisticBank, KernelLogisticMachine
+
+
+def _reachable(whole: Any) -> Iterator[Any]:
+    """Yield all objects that are part of a model, each once."""
+    seen: dict[int, Any] = {}
+    waiting = [whole]
+    while waiting:
+        part = waiting.pop()
+        # Classes and functions belong to libraries, not to the model.
+        if id(part) in seen or isinstance(part, type | FunctionType | MethodType | ModuleType):
+            continue
+        seen[id(part)] = part
+        yield part
+        if isinstance(part, Mapping):
+            waiting.extend(part.values())
+        elif isinstance(part, list | tuple | set | frozenset):
+            waiting.extend(part)
+        elif hasattr(part, "__dict__"):
+            waiting.extend(vars(part).values())
+
+
+def without_derived(estimator):
+    """Return a copy without what is better made again; its arrays are shared, not copied.
+
+    The machines of a kernel bank point back at it, in a circle. The trees of neighbour
+    searches are full of places in memory, which nobody could check.
+    """
+    memo: dict[int, Any] = {}
+    for part in _reachable(estimator):
+        if isinstance(part, KernelBank):
+            memo[id(part.models)] = None
+        elif _tree_of(part) is not None:
+            memo[id(part._tree)] = None
+        elif isinstance(part, np.ndarray):
+            memo[id(part)] = part
+    return copy.deepcopy(estimator, memo)
+
+
+def _tree_of(part: Any) -> type | None:
+    """Return the type of tree by which an estimator of scikit-learn searches neighbours."""
+    trees = {"kd_tree": KDTree, "ball_tree": BallTree}
+    return trees.get(getattr(part, "_fit_method", "")) if hasattr(part, "_tree") else None
+
+
+def make_derived(model) -> None:
+    """Make again what :func:`without_derived` left out."""
+    for part in list(_reachable(model)):
+        if isinstance(part, KernelBank):
+            machine = KernelLogisticMachine if type(part) is KernelLogisticBank else KernelMachine
+            part.models = [machine(part, column) for column in range(len(part.intercept))]
+        tree = _tree_of(part)
+        if tree is not None:
+            options = part.effective_metric_params_
+            part._tree = tree(part._fit_X, part.leaf_size, metric=part.effective_metric_, **options)
+
+
+def check_arrays(model) -> None:
+    """Check what compiled code takes for granted: places within arrays, and their shapes."""
+    fits = True
+    for part in _reachable(model):
+        if issparse(part):
+            part.check_format(full_check=True)
+        elif isinstance(part, KernelBank):
+            l = len(part.intercept)
+            fits &= all(g.duals.shape == (g.vectors.shape[0], l) for g in part.groups)
+        elif isinstance(part, CoupledBase) and hasattr(part, "code_"):
+            k, l = part.code_.shape
+            shapes = np.shape(part.classes_), np.shape(part.weights_), len(part.bank_.models)
+            fits &= part.code_.dtype == np.int8 and shapes == ((k,), (l,), l)
+    if not fits:
+        raise ValueError("its arrays do not fit each other")
