@@ -70,6 +70,28 @@ def out_of_sample_scores(estimator, X, y, code: Code, folds: Sequence[Fold]) -> 
     return scores
 
 
+def sides_not_left_out(
+    y, code: Code, folds: Sequence[Fold], weights: Sequence[float]
+) -> tuple[set[tuple[int, int]], bool]:
+    """Return classes of several samples, with columns, whose side there has no score.
+
+    The second answer tells whether no column has scores of both sides. Columns that have one
+    side only, or none, answer whatever fold they are asked in.
+    """
+    used = [s for s in range(len(y)) if weights[s] > 0]
+    several = {y[s] for s in used if sum(y[t] == y[s] for t in used) > 1}
+    missed, none_has_both = set(), True
+    for b in range(code.shape[1]):
+        constant = not {code[y[s], b] for s in used} >= {1, -1}
+        scored = set()
+        for train, test in folds:
+            if constant or {code[y[s], b] for s in train if weights[s] > 0} >= {1, -1}:
+                scored |= {code[y[s], b] for s in test}
+        none_has_both &= not scored >= {1, -1}
+        missed |= {(c, b) for c in several if code[c, b] != 0 and code[c, b] not in scored}
+    return missed, none_has_both
+
+
 # -- calibration -----------------------------------------------------------------------
 
 

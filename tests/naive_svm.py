@@ -49,7 +49,7 @@ def column_scores(machine, X, y, column: Code, X_new, rows=None, weights=None) -
     """Margins of one column from a machine of its own."""
     used, target = column_rows(y, column, rows)
     if len(set(target)) < 2:
-        return np.full(X_new.shape[0], inf if not target or target[0] else -inf)
+        return np.full(X_new.shape[0], 0.0 if not target else inf if target[0] else -inf)
     pairwise = machine.kernel == "precomputed"
     fitted = clone(machine).fit(
         take(X, used, pairwise), target, None if weights is None else weights[used]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
@@ -21,13 +23,17 @@ from sklearn.linear_model import (
     RidgeClassifierCV,
     SGDClassifier,
 )
+from sklearn.metrics import pairwise_distances as distances
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from manyclass import CoupledClassifier, codes
-from manyclass.banks import Bank, ConstantModel, LinearBank, fit_bank, response_kind
+from manyclass.banks import Bank, ConstantModel, LinearBank, Untrusted, fit_bank, response_kind
+from manyclass.banks.generic import PairwiseModel
+from manyclass.learners import ThresholdOptimized
 
 X, y = make_blobs(80, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 CODE = np.array([[1, 1, 0, -1], [-1, 0, 1, -1], [0, -1, 1, 1], [0, -1, -1, 1]], dtype=np.int8)
@@ -251,6 +257,136 @@ class TestConstantColumns:
             bank = fit_bank(GaussianNB(), self.data, self.labels, self.code, kind, **chosen)
             assert isinstance(bank.models[0], ConstantModel) and bank.constant.all()
             assert_array_equal(bank.scores(self.data), np.full((4, 1), expected))
+
+    @pytest.mark.parametrize(
+        ("estimator", "kind", "expected"),
+        [
+            (LogisticRegression(), "margin", 0.0),
+            (LogisticRegression(), "probability", 0.5),
+            (SGDClassifier("modified_huber"), "probability", 0.5),
+            (GaussianNB(), "probability", 0.5),
+            (GaussianNB(), "log-odds", 0.0),
+            (GaussianNB(), "centred", 0.0),
+        ],
+    )
+    @pytest.mark.parametrize("by", ["rows", "weight"])
+    def test_without_samples_of_either_side_it_is_even(self, estimator, kind, expected, by):
+        code, labels = codes.one_vs_one(4), np.repeat(np.arange(4), 2)
+        data, present = np.arange(16.0).reshape(8, 2), labels > 1  # none of the first pair
+        chosen = (
+            {"rows": np.flatnonzero(present)}
+            if by == "rows"
+            else {"fit_params": {"sample_weight": present.astype(float)}}
+        )
+        bank = fit_bank(estimator, data, labels, code, kind, **chosen)
+        assert bank.constant[0] and bank.models[0].positive is None
+        assert_array_equal(bank.scores(data)[:, 0], np.full(8, expected))
+        assert bank.constants()[0] == expected
+
+    def test_the_evidence_of_columns_without_samples_is_finite(self):
+        labels, weights = np.repeat(np.arange(4), 20), np.repeat([0.0, 0.0, 1.0, 1.0], 20)
+        code = codes.one_vs_one(4)
+        bank = fit_bank(
+            LinearSVC(), X, labels, code, "margin", fit_params={"sample_weight": weights}
+        )
+        evidence = bank.evidence(X, labels, code, weights)
+        assert evidence.penalty[0] == 0.0 and np.isfinite(evidence.penalty).all()
+
+
+class NamedRows(ClassifierMixin, BaseEstimator):
+    """Remembers the matrix it was given, entries of which tell their row and column."""
+
+    def fit(self, X, y):
+        self.classes_, self.given_ = np.array([0, 1]), as_array(X).copy()
+        return self
+
+    def predict_proba(self, X):
+        self.asked_ = as_array(X).copy()
+        return np.full((X.shape[0], 2), 0.5)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True
+        return tags
+
+
+def as_array(X):
+    return X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+
+
+class TestPairwiseInput:
+    """Of a kernel or distance matrix, a column gets its rows and the same columns."""
+
+    matrix: ClassVar = 1.0 + np.arange(len(y) ** 2, dtype=float).reshape(len(y), -1)
+    types: ClassVar = pytest.mark.parametrize(
+        "as_type", [np.asarray, csr_array, pd.DataFrame], ids=["array", "sparse", "frame"]
+    )
+
+    @types
+    @pytest.mark.parametrize("code", [CODE, codes.one_vs_rest(4)], ids=["zeros", "no zeros"])
+    @pytest.mark.parametrize("step", [1, 3], ids=["all rows", "a fold"])
+    def test_each_column_is_fitted_on_its_own_square(self, as_type, code, step):
+        rows = np.arange(0, len(y), step)
+        bank = fit_bank(NamedRows(), as_type(self.matrix), y, code, "probability", rows=rows)
+        bank.scores(as_type(self.matrix[:5]))
+        for column, model in zip(code.T, bank.models, strict=True):
+            own = [s for s in rows if column[y[s]] != 0]
+            assert isinstance(model, PairwiseModel)
+            assert_array_equal(model.rows, own)
+            assert_array_equal(model.estimator.given_, self.matrix[np.ix_(own, own)])
+            assert_array_equal(model.estimator.asked_, self.matrix[:5, own])
+
+    @types
+    def test_only_the_entries_needed_are_asked_for(self, as_type):
+        bank = fit_bank(NamedRows(), as_type(self.matrix), y, CODE, "probability")
+        where = np.zeros((len(y), 4), dtype=bool)
+        where[5:9, 1] = True
+        scores = bank.scores(as_type(self.matrix), where=where)
+        assert_array_equal(~np.isnan(scores), where)
+        model = bank.models[1]
+        assert_array_equal(model.estimator.asked_, self.matrix[5:9, model.rows])
+
+    @pytest.mark.parametrize("kind", ["margin", "probability"])
+    def test_the_models_can_be_asked_one_by_one(self, kind):
+        K = X @ X.T
+        estimator = ThresholdOptimized(SVC(kernel="precomputed"))
+        bank = fit_bank(estimator, K, y, CODE, kind)
+        assert_array_equal(bank.scores(K), one_by_one(bank.models, K, kind))
+        for model in bank.models:
+            r = model.predict_proba(K)[:, 1]
+            assert_array_equal(model.predict(K), model.classes_[(r > 0.5).astype(int)])
+
+    def test_they_answer_what_the_estimator_can(self):
+        bank = fit_bank(
+            KNeighborsClassifier(metric="precomputed"), distances(X), y, CODE, "probability"
+        )
+        assert not hasattr(bank.models[0], "decision_function")
+        with pytest.raises(Untrusted, match="KNeighborsClassifier has no closed form"):
+            bank.leave_one_out(distances(X), y, CODE, np.ones(len(y)))
+
+    @pytest.mark.parametrize("shape", [(80, 79), (80, 100)])
+    def test_a_matrix_that_is_not_square_is_refused(self, shape):
+        with pytest.raises(ValueError, match=rf"\({shape[0]}, {shape[1]}\): NamedRows .*square"):
+            fit_bank(NamedRows(), np.ones(shape), y, CODE, "probability")
+
+    def test_a_pickled_bank_gives_the_same_bits(self):
+        D = distances(X)
+        bank = fit_bank(KNeighborsClassifier(metric="precomputed"), D, y, CODE, "probability")
+        assert_array_equal(pickle.loads(pickle.dumps(bank)).scores(D), bank.scores(D))
+
+    def test_memory_is_that_of_a_column(self):
+        n, k = 1200, 8
+        labels, D = np.arange(n) % k, np.zeros((n, n))
+        estimator = KNeighborsClassifier(metric="precomputed", algorithm="brute")
+        code = codes.one_vs_one(k)
+        tracemalloc.start()
+        bank = fit_bank(estimator, D, labels, code, "probability", rows=np.arange(n - 1))
+        assert len(bank.models) == code.shape[1]
+        kept, fitting = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        column = 8 * (2 * n / k) ** 2
+        assert kept < 1.2 * column * code.shape[1]  # what neighbours keep
+        assert fitting - kept < 6 * column
 
 
 class TestScores:

@@ -238,6 +238,20 @@ class Fragile(GaussianNB):
         return super().fit(X, y, sample_weight)
 
 
+class TestTemperature:
+    @pytest.mark.parametrize("temperature", ["no", None, 0, 1.0])
+    def test_is_wanted_or_not(self, temperature):
+        with pytest.raises(ValueError, match="temperature must be True or False, got "):
+            CoupledClassifier(temperature=temperature).fit(X, names)
+
+    def test_truth_values_of_numpy_will_do(self):
+        wanted, unwanted = (
+            CoupledClassifier(temperature=np.bool_(answer)).fit(X, names).temperature_
+            for answer in (True, False)
+        )
+        assert wanted != 1 and unwanted == 1
+
+
 class TestFailedFit:
     @pytest.mark.parametrize(
         ("changes", "data", "target"),
@@ -251,6 +265,7 @@ class TestFailedFit:
             ({"combiner": "normalize"}, X[:, :2], y),
             ({"calibration": "nonsense"}, X[:, :2], y),
             ({"cv": 1}, X[:, :2], y),
+            ({"temperature": "no"}, X[:, :2], y),
             ({"estimator": OnlyLabels()}, X[:, :2], y),
             ({"estimator": Fragile()}, X[:, :2], y),
         ],

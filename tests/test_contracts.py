@@ -754,6 +754,31 @@ class TestMetadataRouting:
             assert not set(groups[trained]) & set(groups[left_out])
         assert_probabilities(model.predict_proba(self.numbered))
 
+    @pytest.mark.parametrize("estimator", [EXACT["logistic"], EXACT["linear SVC"], SVC()])
+    @pytest.mark.parametrize(
+        "given",
+        [np.asarray, list, lambda w: pd.Series(w, index=np.arange(60)[::-1])],
+        ids=["array", "list", "series"],
+    )
+    def test_weights_by_another_name_are_the_same_weights(self, given, estimator):
+        expected = build(clone(estimator).set_fit_request(sample_weight=True))
+        expected.fit(X, y, sample_weight=self.weights)
+        model = build(clone(estimator).set_fit_request(sample_weight="importance"))
+        model.fit(X, y, importance=given(self.weights))
+        assert_array_equal(model.class_totals_, expected.class_totals_)
+        assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
+
+    @pytest.mark.parametrize("estimator", [EXACT["logistic"], SVC()])
+    def test_and_are_checked_as_well(self, estimator):
+        model = build(clone(estimator).set_fit_request(sample_weight="importance"))
+        for weights, message in [
+            (-self.weights, "Negative values"),
+            (np.append(self.weights[1:], np.nan), "NaN"),
+            (self.weights[:7], r"\(7,\), expected \(60,\)"),
+        ]:
+            with pytest.raises(ValueError, match=message):
+                model.fit(X, y, importance=weights)
+
     def test_both_inside_a_grid_search(self):
         estimator = LogisticRegression().set_fit_request(sample_weight=True)
         model = CoupledClassifier(estimator, cv=GroupKFold(2))

@@ -25,7 +25,7 @@ from sklearn.svm import LinearSVC
 
 from manyclass import CoupledClassifier, codes
 from manyclass.banks import fit_bank, response_kind
-from manyclass.crossfit import enough_rows, make_folds, out_of_sample_scores
+from manyclass.crossfit import OutOfSample, enough_rows, make_folds, out_of_sample_scores
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 SPARSE = np.array([[1, 1, 0, -1], [-1, 0, 1, -1], [0, -1, 1, 1], [0, -1, -1, 1]], dtype=np.int8)
@@ -137,6 +137,128 @@ class TestScores:
         expected = naive.out_of_sample_scores(estimator, X, y, code, folds)
         assert np.isnan(expected).any()
         assert_allclose(crossfit(estimator, X, y, code, folds), expected, rtol=1e-9, atol=1e-12)
+
+    @pytest.mark.parametrize("present", [0, 1])
+    def test_the_only_side_there_is_may_be_left_out_as_a_whole(self, present):
+        """A column is as certain in such a fold as with all data."""
+        labels, weights = np.repeat([0, 1], 4), np.repeat([present == 0, present == 1], 4)
+        data, params = np.arange(8.0)[:, None], {"sample_weight": weights.astype(float)}
+
+        def fit(rows):
+            return fit_bank(
+                MARGINS, data, labels, codes.one_vs_one(2), "margin", rows=rows, fit_params=params
+            )
+
+        folds = [(np.flatnonzero(labels != c), np.flatnonzero(labels == c)) for c in (0, 1)]
+        scores = out_of_sample_scores(
+            fit(np.arange(8)), fit, data, labels, codes.one_vs_one(2), folds
+        )
+        assert_array_equal(scores, np.full((8, 1), np.inf if present == 0 else -np.inf))
+
+
+class FirstFeature(ClassifierMixin, BaseEstimator):
+    """Learns nothing."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def decision_function(self, X):
+        return X[:, 0]
+
+
+def left_out(y, code, folds, weights, enough=None):
+    data, params = np.arange(len(y), dtype=float)[:, None], {"sample_weight": weights}
+
+    def fit(rows):
+        return fit_bank(FirstFeature(), data, y, code, "margin", rows=rows, fit_params=params)
+
+    return OutOfSample(fit(np.arange(len(y))), fit, data, y, code, folds, enough)
+
+
+@st.composite
+def foolish_folds(draw):
+    """Labels, weights, a code and folds that know nothing of classes."""
+    rng = np.random.RandomState(draw(st.integers(0, 2**32 - 1)))
+    k, n = draw(st.integers(2, 4)), draw(st.integers(4, 12))
+    y = np.sort(np.r_[np.arange(k), rng.randint(k, size=n)])
+    every = {
+        "one-vs-one": codes.one_vs_one(k),
+        "one-vs-rest": codes.one_vs_rest(k),
+        "sparse": SPARSE[:k, : 1 if k == 2 else 2],
+    }
+    code = every[draw(st.sampled_from(sorted(every)))]
+    everything, group = np.arange(len(y)), rng.randint(draw(st.integers(2, 4)), size=len(y))
+    if draw(st.booleans()):
+        group = y // draw(st.integers(1, 2))
+    if draw(st.booleans()):
+        group[rng.rand(len(y)) < 0.3] = -1  # never left out
+    tests = [np.flatnonzero(group == g) for g in range(4)]
+    folds = [(np.setdiff1d(everything, test), test) for test in tests if len(test)]
+    weights = rng.choice([0.0, 1.0, 2.0], len(y)) if draw(st.booleans()) else np.ones(len(y))
+    return y, code, folds, weights
+
+
+NAMES = np.array(["ant", "bee", "cat", "dog"])
+
+
+class TestCheckOfSides:
+    @staticmethod
+    def outcome(scores, weights, needed, tempered=False):
+        """Return the kind of complaint, and what it says."""
+        names = NAMES[: len(scores.code)]
+        with warnings.catch_warnings(record=True) as record:
+            warnings.simplefilter("always")
+            try:
+                scores.check_sides(weights, names, needed=needed, tempered=tempered)
+            except ValueError as error:
+                return "error", str(error)
+        assert len(record) <= 1
+        return ("warning", str(record[0].message)) if record else ("nothing", "")
+
+    @settings(deadline=None, max_examples=150)
+    @given(case=foolish_folds(), needed=st.booleans())
+    def test_equals_the_plain_loops(self, case, needed):
+        y, code, folds, weights = case
+        missed, none_has_both = naive.sides_not_left_out(y, code, folds, weights)
+        kind, message = self.outcome(left_out(y, code, folds, weights), weights, needed)
+        if not missed:
+            assert kind == "nothing"
+        else:
+            assert kind == ("error" if none_has_both and needed else "warning")
+            assert {NAMES[c] for c, _ in missed} == {name for name in NAMES if name in message}
+            assert f"{len({b for _, b in missed})} of {code.shape[1]} columns" in message
+
+    @settings(deadline=None, max_examples=60)
+    @given(k=st.integers(2, 4), counts=st.lists(st.integers(1, 7), min_size=4, max_size=4))
+    @pytest.mark.filterwarnings("ignore:the following classes have a single sample:UserWarning")
+    def test_folds_by_number_are_never_blamed(self, k, counts):
+        y = np.repeat(np.arange(k), counts[:k])
+        if np.bincount(y).max() < 2:
+            return
+        folds = make_folds(5, np.zeros((len(y), 1)), y, np.arange(k))
+        for code in (codes.one_vs_one(k), codes.one_vs_rest(k)):
+            scores = left_out(y, code, folds, np.ones(len(y)))
+            assert self.outcome(scores, np.ones(len(y)), True, True)[0] == "nothing"
+
+    def test_folds_passed_over_are_not_missed(self):
+        y = np.repeat([0, 1, 2], 4)
+        folds = [(np.delete(np.arange(12), [s, s + 1]), [s, s + 1]) for s in (0, 2, 4, 6, 8, 10)]
+        scores = left_out(y, codes.one_vs_one(3), folds, np.ones(12), enough=2)
+        assert self.outcome(scores, np.ones(12), True, True)[0] == "nothing"
+
+    def test_no_row_for_the_temperature_is_told_by_itself(self):
+        """All pairs have scores of both sides, but no row has those of both its pairs."""
+        y, everything, folds = np.repeat([0, 1, 2], 4), np.arange(12), []
+        for c in range(3):
+            for half in (0, 1):
+                test = 4 * c + 2 * half + np.arange(2)
+                absent = (c + 1 + half) % 3
+                folds.append((everything[(y != absent) & ~np.isin(everything, test)], test))
+        scores = left_out(y, codes.one_vs_one(3), folds, np.ones(12))
+        kind, message = self.outcome(scores, np.ones(12), True, tempered=True)
+        assert kind == "warning" and "the temperature is not fitted. Use cv=5" in message
+        assert self.outcome(scores, np.ones(12), True, tempered=False)[0] == "nothing"
 
 
 @st.composite

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
+from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
@@ -125,6 +126,8 @@ class TestBlocks:
             model.predict_proba(rows)
         with pytest.raises(ValueError, match=r"To have them in memory pass X.compute\(\)"):
             CoupledClassifier().fit(rows, y)
+        with pytest.raises(ValueError, match=r"To have them in memory pass X.compute\(\)"):
+            CoupledClassifier(GaussianNB()).partial_fit(rows, y, classes=np.unique(y))
 
     def test_a_lazy_frame_is_refused_with_the_remedy(self, frame_model):
         rows = dd.from_pandas(FRAME, npartitions=2)

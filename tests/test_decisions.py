@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+import warnings
+from datetime import timedelta
 
 import naive_decisions as naive
 import numpy as np
@@ -39,6 +41,9 @@ def distributions(rng, n, k, sharpness=1.0):
 
 
 # -- decide ----------------------------------------------------------------------------
+
+
+HOUR = timedelta(hours=1)
 
 
 class TestDecide:
@@ -116,11 +121,22 @@ class TestDecide:
             (["a", "b"], "ask somebody", ["a", "ask somebody"]),
             (np.array(["a", "b"], dtype=object), None, ["a", "rejected"]),
             (np.array([3, 4], dtype=np.uint8), None, [3, -1]),
+            ([False, True], None, [False, None]),
+            ([False, True], "ask somebody", [False, "ask somebody"]),
+            ([False, True], -1, [False, -1]),
+            (np.array([2, 3], dtype="m8[h]"), np.timedelta64(9, "h"), [2 * HOUR, 9 * HOUR]),
         ],
     )
     def test_labels(self, classes, rejected, expected):
         answer = decide([[1, 0], [0.5, 0.5]], classes=classes, reject_cost=0.1, rejected=rejected)
         assert answer.tolist() == expected
+
+    @pytest.mark.parametrize("dtype", ["M8[D]", "M8[s]", "M8[ns]", "m8[h]", "m8[ns]"])
+    def test_a_time_that_is_missing_stands_for_rejection(self, dtype):
+        classes = np.array([2, 3], dtype=dtype)
+        answer = decide([[1, 0], [0.5, 0.5]], classes=classes, reject_cost=0.1)
+        assert answer.dtype == classes.dtype and answer[0] == classes[0]
+        assert_array_equal(np.isnat(answer), [False, True])
 
     @pytest.mark.parametrize(
         ("classes", "rejected"),
@@ -130,8 +146,11 @@ class TestDecide:
             ([1, 2], "none"),
             ([1, 2], 2),
             ([1, 2], 0.5),
-            ([False, True], None),
             ([False, True], True),
+            ([False, True], 0),
+            (np.array(["2020", "2021"], dtype="M8[D]"), -1),
+            (np.array(["2020", "2021"], dtype="M8[ns]"), np.datetime64("2021-01-01")),
+            (np.array([2, 3], dtype="m8[h]"), np.datetime64("2021-01-01")),
             (None, 1),
             (None, "x"),
         ],
@@ -428,6 +447,63 @@ class TestDecisionClassifier:
         with pytest.raises(ValueError, match="decisions must hold a label for each of the 2"):
             DecisionClassifier(GaussianNB(), cost=cost, decisions=["a"]).fit(X, names)
 
+    @pytest.mark.parametrize("labels", [y == 1, names, np.array([4, 7, 9])[y]])
+    def test_rejected_rows_count_as_wrong(self, labels):
+        model = DecisionClassifier(GaussianNB(), reject_cost=0.1).fit(X, labels)
+        decided = model.predict(X)
+        rejected = decided == model.decisions_[-1]
+        assert 0 < rejected.sum() < 50
+        weight = np.arange(150.0)
+        right = ~rejected & (decided == labels)
+        assert model.score(X, labels) == pytest.approx(right.mean())
+        assert model.score(X, labels, weight) == pytest.approx(np.average(right, weights=weight))
+        with pytest.raises(ValueError, match="inconsistent numbers"):
+            model.score(X, labels[:9])
+
+    def test_truth_values_by_other_types(self):
+        model = DecisionClassifier(GaussianNB(), reject_cost=0.1).fit(X, y == 1)
+        expected = model.score(X, y == 1)
+        for labels in ((y == 1).tolist(), (y == 1) * 1, pd.array(y == 1, dtype="boolean")):
+            assert model.score(X, labels) == expected
+
+    def test_truth_values_stay_so_without_rejection(self):
+        decided = DecisionClassifier(GaussianNB()).fit(X, y == 1).predict(X)
+        assert decided.dtype == np.bool_
+
+    def test_times(self):
+        days = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], dtype="M8[D]")[y]
+        model = DecisionClassifier(GaussianNB(), reject_cost=0.1).fit(X, days)
+        decided = model.predict(X)
+        assert decided.dtype == days.dtype and 0 < np.isnat(decided).sum() < 50
+        assert model.score(X, days) == pytest.approx((decided == days).mean())
+
+    def test_probabilities_only_where_the_estimator_has_them(self):
+        for method in ("predict_proba", "predict_log_proba"):
+            assert hasattr(DecisionClassifier(), method)
+            assert not hasattr(DecisionClassifier(LinearSVC()), method)
+            model = DecisionClassifier(GaussianNB()).fit(X, names)
+            assert hasattr(model.set_params(estimator=LinearSVC()), method)
+
+    def test_logarithms(self):
+        model = DecisionClassifier(GaussianNB(), target_prior=[0.5, 0.5, 0]).fit(X, names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            logs = model.predict_log_proba(X)
+        assert_allclose(np.exp(logs), model.predict_proba(X), atol=1e-15)
+        assert (logs[:, 2] == -np.inf).all()
+
+    @pytest.mark.parametrize(
+        "changes", [{"cost": np.eye(2)}, {"target_prior": "even"}, {"estimator": LinearSVC()}]
+    )
+    def test_a_failed_fit_leaves_it_as_it_was(self, changes):
+        model = DecisionClassifier(GaussianNB(), target_prior="uniform").fit(X, names)
+        expected = model.predict_proba(X)
+        before = {**vars(model), **changes}
+        with pytest.raises(ValueError):
+            model.set_params(**changes).fit(X[:, :2], names)
+        assert vars(model) == before
+        assert_array_equal(model.predict_proba(X), expected)
+
     def test_trained_frequencies_are_weighted(self):
         weight = np.array([1.0, 2.0, 5.0])[y]
         model = DecisionClassifier(GaussianNB(), target_prior="uniform")
@@ -522,3 +598,15 @@ class TestDecisionClassifier:
             asks = GaussianNB().set_fit_request(sample_weight=True)
             model = DecisionClassifier(asks).fit(X, names, sample_weight=weight)
         assert_allclose(model.estimator_.class_prior_, [1 / 8, 2 / 8, 5 / 8])
+
+    def test_weights_by_another_name_are_the_same_weights(self):
+        weight = np.array([1.0, 2.0, 5.0])[y]
+        with sklearn.config_context(enable_metadata_routing=True):
+            asks = GaussianNB().set_fit_request(sample_weight="importance")
+            model = DecisionClassifier(asks, target_prior="uniform")
+            for given in (weight, weight.tolist(), pd.Series(weight, index=np.arange(150)[::-1])):
+                model.fit(X, names, importance=given)
+                assert_allclose(model.trained_prior_, [1 / 8, 2 / 8, 5 / 8])
+                assert_allclose(model.estimator_.class_prior_, [1 / 8, 2 / 8, 5 / 8])
+            with pytest.raises(ValueError, match="Negative values"):
+                model.fit(X, names, importance=-weight)

@@ -250,7 +250,7 @@ def test_missing_classes(code, absent):
     expected = naive_svm.scores(MACHINES["rbf"], X, y, code, X_new, rows)
     by_rows = bank_of(MACHINES["rbf"], code=code, rows=rows)
     assert_allclose(by_rows.scores(X_new), expected, atol=1e-6)
-    assert_array_equal(by_rows.constant, np.isinf(expected[0]))
+    assert_array_equal(by_rows.constant, (expected == expected[0]).all(axis=0))
     weights = np.where(np.isin(y, absent), 0.0, 1.0)
     by_weight = bank_of(MACHINES["rbf"], code=code, fit_params={"sample_weight": weights})
     assert_allclose(by_weight.scores(X_new), expected, atol=1e-6)

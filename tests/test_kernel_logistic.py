@@ -356,11 +356,11 @@ def test_bad_parameters(params, message):
 def test_only_two_classes():
     with pytest.raises(ValueError, match=r"4 classes.*CoupledClassifier\(KernelLogisticReg"):
         KernelLogisticRegression().fit(X, y)
-    with pytest.raises(ValueError, match="needs samples of two classes"):
+    with pytest.raises(ValueError, match="only one class, 0.0: .*samples of two classes"):
         KernelLogisticRegression().fit(X, np.zeros(60))
-    with pytest.raises(ValueError, match=r"1 class\(es\) of positive sample_weight"):
+    with pytest.raises(ValueError, match="only one class with samples of positive weight, 1:"):
         KernelLogisticRegression().fit(X, TWO, TWO)
-    with pytest.raises(ValueError, match="at least one non-zero number|0 class"):
+    with pytest.raises(ValueError, match="at least one non-zero number|no class with samples"):
         KernelLogisticRegression().fit(X, TWO, np.zeros(60))
     with pytest.raises(ValueError, match="Negative values"):
         KernelLogisticRegression().fit(X, TWO, -np.ones(60))
@@ -540,7 +540,7 @@ class TestBank:
         expected = naive_svm.scores(self.model, X, y, code, X_new, rows)
         bank = bank_of(self.model, code=code, rows=rows)
         assert_allclose(bank.scores(X_new), expected, atol=1e-8)
-        assert_array_equal(bank.constant, np.isinf(expected[0]))
+        assert_array_equal(bank.constant, (expected == expected[0]).all(axis=0))
         weights = np.where(np.isin(y, absent), 0.0, 1.0)
         weighted = bank_of(self.model, code=code, fit_params={"sample_weight": weights})
         assert_allclose(weighted.scores(X_new), expected, atol=1e-8)

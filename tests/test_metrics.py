@@ -11,6 +11,7 @@ from manyclass.metrics import (
     classwise_calibration_error,
     expected_calibration_error,
     reliability_curve,
+    wilson_interval,
     zadrozny_mse,
 )
 
@@ -195,6 +196,21 @@ def test_bad_input_is_named(metric, y, p, options, complaint):
 def test_bad_bins_are_named(metric, options, complaint):
     with pytest.raises(ValueError, match=complaint):
         metric([0, 1], np.eye(2), **options)
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_known_of_what_was_never_seen():
+    lower, upper = wilson_interval([0.0, 0.3, 1.0, np.nan, 0.5], [0, 0, 0, 0, np.inf])
+    assert lower.tolist() == [0, 0, 0, 0, 0.5]
+    assert upper.tolist() == [1, 1, 1, 1, 0.5]
+
+
+@given(st.floats(0, 1), st.floats(0, 1e300), st.floats(1e-3, 0.999))
+@law
+def test_intervals_lie_between_0_and_1_and_narrow_with_more_samples(observed, size, confidence):
+    lower, upper = wilson_interval([observed] * 2, [size, 2 * size + 1], confidence=confidence)
+    assert ((lower >= 0) & (lower <= upper) & (upper <= 1)).all()
+    assert np.diff(upper - lower)[0] <= 1e-12
 
 
 def test_unknown_label_is_named():

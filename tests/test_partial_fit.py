@@ -43,6 +43,9 @@ SPARSE = np.array(
     [[1, 1, 0, -1, 1], [-1, 0, 1, -1, 0], [0, -1, 1, 1, 0], [0, -1, -1, 1, -1]], dtype=np.int8
 )
 PROVISIONAL = "probabilities are provisional.*further batches"
+OTHER_SCORES = (
+    r"calibration='sigmoid' .*another kind of score \(log-odds\) .*began \(probability\).*anew"
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -415,8 +418,24 @@ class TestLifeCycle:
 
     def test_other_scores_after_fit_are_refused(self):
         model = CoupledClassifier(GaussianNB()).fit(X, names).set_params(calibration="sigmoid")
-        with pytest.raises(ValueError, match="parameters have changed since fit.*Fit again"):
+        with pytest.raises(ValueError, match=OTHER_SCORES):
             model.partial_fit(X, names)
+
+    def test_so_are_other_scores_between_batches(self):
+        model = stream(CoupledClassifier(GaussianNB()), X[:200], names[:200])
+        before, p = dict(vars(model)), model.predict_proba(X)
+        with pytest.raises(ValueError, match=OTHER_SCORES):
+            model.set_params(calibration="sigmoid").partial_fit(X[200:], names[200:])
+        model.set_params(calibration="auto")
+        assert vars(model) == before
+        assert_array_equal(model.predict_proba(X), p)
+        model.set_params(calibration=None).partial_fit(X[200:], names[200:])  # the same scores
+
+    def test_so_are_those_of_an_estimator_that_has_changed(self):
+        model = CoupledClassifier(SGDClassifier(random_state=0))
+        stream(model, X[:200], names[:200]).set_params(estimator__loss="log_loss")
+        with pytest.raises(ValueError, match=r"score \(probability\) than .* began \(margin\)"):
+            model.partial_fit(X[200:], names[200:])
 
     def test_the_code_stays(self):
         model = CoupledClassifier(GaussianNB(), code="sparse-random", combiner="kl", random_state=3)
@@ -471,6 +490,23 @@ class TestBadInput:
         model = CoupledClassifier(GaussianNB()).partial_fit(X, y, classes=range(4))
         with pytest.raises(ValueError, match="y holds"):
             model.partial_fit(X, y.astype(str))
+
+    @pytest.mark.parametrize(
+        ("labels", "message"),
+        [
+            (np.array(["ant", None], dtype=object), "mixes texts with labels of type NoneType"),
+            (np.array(["2020", "NaT"], dtype="datetime64[D]"), "NaT, a missing time, at row 1"),
+        ],
+    )
+    def test_labels_that_are_none(self, labels, message):
+        model = CoupledClassifier(GaussianNB())
+        with pytest.raises((TypeError, ValueError), match=f"y .*{message}"):
+            model.partial_fit(X[:2], labels, classes=CLASSES)
+        with pytest.raises((TypeError, ValueError), match=f"classes .*{message}"):
+            model.partial_fit(X[:2], names[:2], classes=labels)
+        model.partial_fit(X, names, classes=CLASSES)
+        with pytest.raises((TypeError, ValueError), match=f"classes .*{message}"):
+            model.partial_fit(X, names, classes=labels)
 
     def test_classes_that_change(self):
         model = CoupledClassifier(GaussianNB()).partial_fit(X, names, classes=CLASSES)
@@ -569,6 +605,28 @@ class TestContracts:
             absent.partial_fit(X[used], names[used], CLASSES)
         assert_allclose(weighted.predict_proba(X), absent.predict_proba(X), atol=1e-12)
 
+    @pytest.mark.parametrize("nothing", [np.zeros(100), [0] * 100, 0.0])
+    @pytest.mark.parametrize("begin", ["fit", "partial_fit"])
+    def test_batches_without_weight_change_nothing(self, begin, nothing):
+        model = CoupledClassifier(LeastSquares())
+        model = stream(model) if begin == "partial_fit" else model.fit(X, names)
+        before = dict(vars(model))
+        model.partial_fit(X[:100], names[:100], sample_weight=nothing)
+        assert vars(model).keys() == before.keys()
+        assert all(value is before[name] for name, value in vars(model).items())
+        with pytest.raises(ValueError, match=r"\(3,\), expected \(100,\)"):
+            model.partial_fit(X[:100], names[:100], sample_weight=[0, 0, 0])
+
+    @pytest.mark.parametrize("estimator", [GaussianNB(), LeastSquares()])
+    def test_a_first_batch_without_weight_fixes_the_classes(self, estimator):
+        model = CoupledClassifier(estimator)
+        for _ in range(2):
+            model.partial_fit(X[:9], names[:9], CLASSES, sample_weight=np.zeros(9))
+            with pytest.warns(UserWarning, match=PROVISIONAL):
+                assert_allclose(model.predict_proba(X[:3]), 0.25)
+        expected = stream(CoupledClassifier(estimator))
+        assert_array_equal(stream(model).predict_proba(X), expected.predict_proba(X))
+
     @pytest.mark.parametrize("kind", ["frame", "sparse", "float32", "lists", "read-only"])
     def test_kinds_of_x(self, kind):
         frozen = X.copy()
@@ -602,6 +660,24 @@ class TestContracts:
                 )
             model.fit(X, names, sample_weight=weights)
         assert_allclose(model.class_totals_, np.bincount(y, weights))
+
+    @pytest.mark.parametrize(
+        "given",
+        [np.asarray, list, lambda w: pd.Series(w, index=np.arange(len(w))[::-1])],
+        ids=["array", "list", "series"],
+    )
+    def test_weights_by_another_name_are_the_same_weights(self, given):
+        weights = np.arange(400) % 5 + 0.5
+        expected = stream(CoupledClassifier(LeastSquares()), sample_weight=weights)
+        with sklearn.config_context(enable_metadata_routing=True):
+            asks = LeastSquares().set_partial_fit_request(sample_weight="importance")
+            model = CoupledClassifier(asks.set_fit_request(sample_weight="importance"))
+            for rows in np.array_split(np.arange(400), 8):
+                model.partial_fit(X[rows], names[rows], CLASSES, importance=given(weights[rows]))
+            with pytest.raises(ValueError, match="Negative values"):
+                model.partial_fit(X, names, importance=-weights)
+        assert_array_equal(model.class_totals_, expected.class_totals_)
+        assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
 
 
 CHECKED = [

@@ -422,6 +422,19 @@ class TestWeights:
         assert model.threshold_ == expected.threshold_
         assert_allclose(outer.predict_proba(X), model.predict_proba(X), atol=1e-6)
 
+    @pytest.mark.parametrize("cv", [None, 3])
+    def test_by_another_name_are_the_same(self, cv):
+        expected = ThresholdOptimized(cv=cv).fit(X, y, sample_weight=self.w)
+        with config_context(enable_metadata_routing=True):
+            base = LogisticRegression().set_fit_request(sample_weight="importance")
+            model = ThresholdOptimized(base, cv=cv)
+            for given in (self.w, self.w.tolist(), pd.Series(self.w, index=np.arange(90)[::-1])):
+                assert model.fit(X, y, importance=given).threshold_ == expected.threshold_
+            with pytest.raises(ValueError, match="Negative values"):
+                model.fit(X, y, importance=-self.w)
+            with pytest.raises(ValueError, match="0 for all samples of class on"):
+                model.fit(X, names, importance=1.0 * (y == 0))
+
 
 class TestLife:
     def test_more_classes_are_sent_to_coupling(self):

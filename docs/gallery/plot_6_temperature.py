@@ -14,8 +14,8 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from manyclass import CoupledSVC
-from manyclass.calibration import apply_temperature
 from manyclass.plot import ReliabilityDisplay
+from manyclass.temperature import apply_temperature
 
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils import Bunch, check_random_state, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -22,14 +21,13 @@ from sklearn.utils.validation import column_or_1d
 from manyclass import codes
 from manyclass._jobs import check_in_memory, kept_on_workers
 from manyclass._predicting import MANY_COLUMNS, Predictions
-from manyclass._sklearn import (
-    check_any_rows,
-    check_sample_weight,
-)
+from manyclass._restoring import unchanged_on_error
+from manyclass._sklearn import check_any_rows, check_sample_weight
+from manyclass._weights import weights_in_use
 from manyclass.banks import Kind, Untrusted, fit_bank, is_kernel_machine, response_kind
 from manyclass.banks.generic import class_sizes, column_sizes
-from manyclass.calibration import CALIBRATIONS, FLOOR, fit_temperature
-from manyclass.combining import Combiner, resolve
+from manyclass.calibration import CALIBRATIONS
+from manyclass.combining import Combiner, own_copy
 from manyclass.coupling.base import (
     CouplingRule,
     warn_unconverged,
@@ -44,7 +42,7 @@ from manyclass.crossfit import (
     row_blocks,
     warn_single,
 )
-from manyclass.ties import as_seed
+from manyclass.temperature import FLOOR, fit_temperature
 
 FALLBACK = 5  # folds in place of a leave-one-out that cannot be trusted
 
@@ -62,19 +60,19 @@ class Plan(NamedTuple):
     """Whether any of it needs out-of-sample scores."""
 
 
-def _check_labels(y: NDArray) -> None:
-    """Find labels that are missing among times, or among texts."""
+def check_labels(y: NDArray, name: str = "y") -> None:
+    """Find labels that are missing among times, or among texts; ``name`` is the argument's."""
     if y.dtype.kind in "mM" and np.isnat(y).any():
         raise ValueError(
-            f"y is NaT, a missing time, at row {int(np.isnat(y).argmax())}: drop the row, or name "
-            "the class."
+            f"{name} is NaT, a missing time, at row {int(np.isnat(y).argmax())}: drop the row, or "
+            "name the class."
         )
     if y.dtype == object and y.size and isinstance(y.flat[0], str):
         strangers = {type(label).__name__ for label in y.flat if not isinstance(label, str)}
         if strangers:
             raise TypeError(
-                f"y mixes texts with labels of type {', '.join(sorted(strangers))}, and has no "
-                "order: fill in missing labels, and make all of them texts."
+                f"{name} mixes texts with labels of type {', '.join(sorted(strangers))}, and has "
+                "no order: fill in missing labels, and make all of them texts."
             )
 
 
@@ -100,33 +98,29 @@ class CoupledBase(Predictions, ABC):
 
     def _fit_or_restore(self, X, y, sample_weight, fit_params, fit=None):
         """Fit; an error or an interrupt leaves the estimator as it was."""
-        before = self.__dict__.copy()
-        try:
+        with unchanged_on_error(self):
             return (fit or self._fit)(X, y, sample_weight, fit_params)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, X, y, sample_weight, fit_params):
         X, y, classes = self._check_input(X, y)
         combiner, code, seeds = self._begin(len(classes))
         estimator = self._base_estimator()
-        kind, method, tempered, needs_scores = self._plan(combiner, len(classes))
+        plan = self._plan(combiner, len(classes))
         weights = check_sample_weight(sample_weight, X)
         given = None if sample_weight is None else weights
         routed = self._route(estimator, classes[y], given, fit_params)
-        fit_params = routed.estimator.fit
         # Where the machines weigh the classes, so do the probabilities.
-        weights = fit_params.get("sample_weight", weights)
-        folds = self._make_folds(X, y, classes, routed.splitter.split) if needs_scores else None
+        weights, fit_params = weights_in_use(routed.estimator.fit, X, weights)
+        folds = None
+        if plan.needs_scores:
+            folds = self._make_folds(X, y, classes, routed.splitter.split)
         fit_rows = partial(
             fit_bank,
             estimator,
             X,
             y,
             code,
-            kind,
+            plan.kind,
             fit_params=fit_params,
             seeds=seeds,
             n_jobs=self.n_jobs,
@@ -145,27 +139,33 @@ class CoupledBase(Predictions, ABC):
             self.bank_: Any = fit_rows()
             if measure is not None:  # before folds are fitted: not all machines have it
                 evidence = self.bank_.evidence(X, y, code, weights)
-            if needs_scores:
-                scores = self._out_of_sample(fit_rows, X, y, folds, weights, rows)
+            if plan.needs_scores:
+                enough = self._enough_left_out(plan)
+                scores = self._out_of_sample(fit_rows, X, y, folds, weights, rows, enough)
+        if isinstance(scores, OutOfSample):
+            needed = plan.method is not None or combiner.learns
+            scores.check_sides(
+                weights, classes, needed=needed, tempered=plan.tempered, stacklevel=5
+            )
         if measure is not None:
             known = scores.dense() if isinstance(scores, OutOfSample) else scores
             self.reliability_ = measure.fit(X, y, code, evidence, known)
         if scores is not None:
-            self._fit_on_scores(scores, y[rows], rows_weights, method, tempered)
+            self._fit_on_scores(scores, y[rows], rows_weights, plan.method, plan.tempered)
         return self
 
     def _begin(self, k: int) -> tuple[Combiner, NDArray[np.int8], NDArray[np.int64] | None]:
         """Return the combiner, the code, and a seed for each column."""
         rng = check_random_state(self.random_state)
-        combiner = clone(resolve(self.combiner))
-        if hasattr(combiner, "random_state"):  # ties are broken the same way at every call
-            combiner.random_state = as_seed(combiner.random_state)
+        combiner = own_copy(self.combiner)
         code = self._make_code(k, combiner, rng)
         seeds = rng.randint(2**31 - 1, size=code.shape[1])
         return combiner, code, None if self.random_state is None else seeds
 
     def _plan(self, combiner: Combiner, k: int) -> Plan:
         """Return what is to be fitted."""
+        if not isinstance(self.temperature, bool | np.bool_):
+            raise ValueError(f"temperature must be True or False, got {self.temperature!r}.")
         kind, method = self._plan_calibration(self._base_estimator(), combiner)
         # A combiner that learns from the same scores has its temperature in its weights.
         tempered = (
@@ -195,7 +195,7 @@ class CoupledBase(Predictions, ABC):
         return None
 
     def _out_of_sample(
-        self, fit_rows, X, y, folds, weights, rows
+        self, fit_rows, X, y, folds, weights, rows, enough
     ) -> NDArray[np.float64] | OutOfSample:
         """Return out-of-sample scores of the rows, from a closed form if asked for.
 
@@ -219,17 +219,16 @@ class CoupledBase(Predictions, ABC):
             y,
             self.code_,
             folds,
-            self._enough_left_out(),
+            enough,
         )
         return scores if len(rows) == len(y) else scores[rows]
 
-    def _enough_left_out(self) -> int | None:
+    def _enough_left_out(self, plan: Plan) -> int | None:
         """Return how many rows have to be left out; None for all.
 
         Folds of many thousand columns for the temperature alone: some of them will do.
         """
-        method = self._plan_calibration(self._base_estimator(), self.combiner_)[1]
-        only_tempered = method is None and not self.combiner_.learns
+        only_tempered = plan.method is None and not self.combiner_.learns
         thrifty = self.code_.shape[1] > MANY_COLUMNS and isinstance(self.cv, Integral)
         return enough_for_temperature(*self.code_.shape) if only_tempered and thrifty else None
 
@@ -266,10 +265,7 @@ class CoupledBase(Predictions, ABC):
 
     def _check_input(self, X, y):
         """Return X, the class indices and the classes."""
-        check_in_memory(X)
-        _check_labels(np.asarray(y))
-        check_classification_targets(y)
-        X, y = indexable(check_any_rows(self, X, reset=True), column_or_1d(y, warn=True))
+        X, y = self._check_samples(X, y, reset=True)
         classes, indices = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
@@ -277,6 +273,13 @@ class CoupledBase(Predictions, ABC):
                 "of at least two classes."
             )
         return X, indices, classes
+
+    def _check_samples(self, X, y, reset: bool):
+        """Return X and y, which are of one length and not of many dimensions."""
+        check_in_memory(X)
+        check_labels(np.asarray(y))
+        check_classification_targets(y)
+        return indexable(check_any_rows(self, X, reset=reset), column_or_1d(y, warn=True))
 
     def _make_code(self, k: int, combiner: Combiner, rng) -> NDArray[np.int8]:
         if isinstance(self.code, str):

@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass._jobs import check_in_memory
 from manyclass._sklearn import check_any_rows, n_samples, take_rows
-from manyclass.calibration import Calibration, apply_temperature
+from manyclass.calibration import Calibration
 from manyclass.combining import Combination, Combiner, resolve
 from manyclass.coupling.base import couple_blocks, read_columns, warn_unconverged
 from manyclass.crossfit import check_no_nan
+from manyclass.temperature import apply_temperature
 
 BLOCK_ENTRIES = 2**18  # scores held at a time: 2 MB
 MANY_COLUMNS = 2000
@@ -24,13 +25,16 @@ ROWS, MANY_ENTRIES = 128, 2**22  # with so many, blocks are larger: up to 128 ro
 TINY = np.finfo(np.float64).smallest_subnormal
 
 
+def _combiner_of(self) -> Combiner:
+    return self.combiner_ if hasattr(self, "combiner_") else resolve(self.combiner)
+
+
 def _gives_probabilities(self) -> bool:
-    combiner = self.combiner_ if hasattr(self, "combiner_") else resolve(self.combiner)
-    return combiner.gives_probabilities
+    return _combiner_of(self).gives_probabilities
 
 
 def _couples(self) -> bool:
-    combiner = self.combiner_ if hasattr(self, "combiner_") else resolve(self.combiner)
+    combiner = _combiner_of(self)
     return combiner.gives_probabilities and combiner.takes == "probabilities"
 
 

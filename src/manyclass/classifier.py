@@ -126,7 +126,10 @@ class CoupledClassifier(IncrementalBase):
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
-            Weights, used by the estimator, the calibration and the temperature.
+            Weights, used by the estimator, the calibration and the temperature. They are
+            counts of samples: a weight of 2 is a copy, and weights that sum to 1 are taken for
+            one sample in all, on which little can be calibrated. Scale weights that only say
+            what matters more to sum to n.
         **fit_params : dict
             Further arguments for the estimator's ``fit`` and the splitter, by
             metadata routing where that is enabled.

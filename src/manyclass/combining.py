@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from manyclass import codes
+from manyclass.ties import as_seed
 
 if TYPE_CHECKING:
     from manyclass.reliability import Reliability
@@ -145,3 +146,11 @@ def resolve(combiner: str | Combiner) -> Combiner:
     raise ValueError(
         f"unknown combiner {combiner!r}: pass a Combiner object or one of {', '.join(names())}."
     )
+
+
+def own_copy(combiner: str | Combiner) -> Combiner:
+    """Return an unfitted copy that breaks ties the same way at every call."""
+    copy: Combiner = clone(resolve(combiner))
+    if hasattr(copy, "random_state"):
+        copy.random_state = as_seed(copy.random_state)
+    return copy

@@ -23,6 +23,10 @@ ENOUGH_ROWS = 10_000  # to calibrate on
 ENOUGH_OF_A_CLASS = 400  # however many classes there are
 BLOCK_ENTRIES = 2**22  # scores held at a time: 32 MB
 COLUMNS = 16  # gathered at a time for calibration
+REMEDY = (
+    "Use cv=5, whose folds are stratified, or a splitter that stratifies or shuffles, such as "
+    "StratifiedKFold(5, shuffle=True)."
+)
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -94,10 +98,8 @@ def warn_single(y: NDArray[np.intp], classes: NDArray, stacklevel: int) -> None:
     single = classes[np.bincount(y, minlength=len(classes)) == 1]
     if len(single) == 0:
         return
-    shown = ", ".join(repr(label) for label in single[:5].tolist())
-    more = f" and {len(single) - 5} more" if len(single) > 5 else ""
     warnings.warn(
-        f"the following classes have a single sample each: {shown}{more}. It cannot be left "
+        f"the following classes have a single sample each: {_some(single)}. It cannot be left "
         "out, so calibration, temperature and combiners that learn do without it; collect more "
         "samples or merge the class with another.",
         UserWarning,
@@ -160,6 +162,8 @@ class OutOfSample:
         enough: int | None = None,
     ):
         self.bank, self.X, self.y, self.code = bank, X, y, code
+        self._constants = self._answers_of_constants()
+        self._passed_over = False
         # Row by row, the columns that the sample's class takes part in, in order.
         self._start = np.concatenate([[0], np.cumsum(np.count_nonzero(code, axis=1)[y])])
         self._left_out = np.zeros(self._start[-1])
@@ -167,19 +171,31 @@ class OutOfSample:
         tested = np.zeros(len(y), dtype=np.bool_)
         for train, test in folds:
             if enough is not None and tested.sum() >= enough:
+                self._passed_over = True
                 break
             self._add_fold(fit(train), test, count)
             tested[test] = True
         with np.errstate(invalid="ignore"):
             self._left_out /= count
 
+    def _answers_of_constants(self) -> NDArray[np.float64]:
+        """Return what columns without two sides answer, whatever the row."""
+        constant = self.bank.constant
+        if not constant.any():
+            return np.empty(0)
+        row = take_rows(self.X, np.arange(1))
+        return self.bank.scores(row, where=constant[None, :])[0, constant]
+
     def _add_fold(self, fold_bank: Bank, test: NDArray[np.intp], count: NDArray[np.int32]) -> None:
-        # A column that has one side only with all data says the same in every fold.
-        usable = self.bank.constant | ~fold_bank.constant
+        # A column without two sides in all data says in every fold what it says with all data,
+        # also where the fold has left out the only side there is.
+        constant = self.bank.constant
+        usable = constant | ~fold_bank.constant
         for rows in row_blocks(np.asarray(test), self.code.shape[1]):
             takes_part = self.code[self.y[rows]] != 0
             needed = takes_part & usable
             scores = fold_bank.scores(take_rows(self.X, rows), where=needed)
+            scores[:, constant] = self._constants
             check_no_nan(scores, rows, needed)
             places, kept = self._places(rows), needed[takes_part]
             self._left_out[places[kept]] += scores[needed]
@@ -195,6 +211,59 @@ class OutOfSample:
         """Return the rows that have a score in every column."""
         missing = np.concatenate([[0], np.cumsum(np.isnan(self._left_out))])[self._start]
         return np.flatnonzero(np.diff(missing) == 0)
+
+    def check_sides(
+        self,
+        weights: NDArray[np.float64],
+        classes: NDArray,
+        *,
+        needed: bool,
+        tempered: bool,
+        stacklevel: int = 2,
+    ) -> None:
+        """Say which classes the folds leave out as a whole, or not at all.
+
+        Classes with a single sample are not meant, nor are samples without weight.
+
+        Parameters
+        ----------
+        weights : array of shape (n,)
+            Sample weights.
+        classes : array of shape (k,)
+            Names of the classes.
+        needed : bool
+            Whether scores of both sides are needed, and not only for the temperature. It is a
+            ``ValueError`` then if no column has them.
+        tempered : bool
+            Whether the temperature is to be fitted.
+        stacklevel : int
+            Of the warning.
+        """
+        several = np.bincount(self.y[weights > 0], minlength=len(self.code)) > 1
+        complete = np.zeros(len(self.y), dtype=np.bool_)
+        complete[self.complete_rows()] = True
+        if self._passed_over or complete[several[self.y]].all():  # as with stratified folds
+            return
+        has_both, lacks = _compare_sides(self.code, self._scored())
+        missed = lacks & several[:, None]
+        untempered = tempered and not complete.any()
+        if not missed.any() and not untempered:
+            return
+        fatal = bool(needed and missed.any() and not has_both.any())
+        message = f"{_what_is_missed(missed, classes)} {_what_follows(fatal, untempered)} {REMEDY}"
+        if fatal:
+            raise ValueError(message)
+        warnings.warn(message, UserWarning, stacklevel=stacklevel)
+
+    def _scored(self) -> NDArray[np.bool_]:
+        """Tell which classes have a score at all in the columns they take part in, (k, l)."""
+        scored = self.code != 0
+        ends = np.cumsum(np.bincount(self.y, minlength=len(self.code)))
+        of_class = np.split(np.argsort(self.y, kind="stable"), ends[:-1])
+        for own, rows in zip(scored, of_class, strict=True):
+            scores = self._left_out[self._places(rows)].reshape(len(rows), own.sum())
+            own[own] = ~np.isnan(scores).all(axis=0)
+        return scored
 
     def __getitem__(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the scores (m, l) of these rows, NaN where there is none."""
@@ -232,6 +301,43 @@ class OutOfSample:
             scores[own[y]] = self._left_out[places[own[y]]]
             yield ColumnBlock(columns, rows, scores, self.code[:, columns][y], weights[rows])
             before += own.sum(axis=1)
+
+
+def _compare_sides(
+    code: NDArray[np.int8], scored: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the columns with scores of both sides, (l,), and the classes of sides without, (k, l).
+
+    ``scored`` tells which classes have scores in which columns, (k, l).
+    """
+    positive, negative = ((scored & (code == side)).any(axis=0) for side in (1, -1))
+    lacks = ((code > 0) & ~positive) | ((code < 0) & ~negative)
+    return positive & negative, lacks
+
+
+def _what_is_missed(missed: NDArray[np.bool_], classes: NDArray) -> str:
+    """Name the classes; ``missed`` tells in which columns they are, (k, l)."""
+    if not missed.any():
+        return "cv leaves out no sample while all its columns keep both of their sides."
+    return (
+        "cv leaves whole classes out, or never leaves them out: "
+        f"{missed.any(axis=0).sum()} of {missed.shape[1]} columns of the code have no "
+        f"out-of-sample scores of classes {_some(classes[missed.any(axis=1)])}."
+    )
+
+
+def _what_follows(fatal: bool, untempered: bool) -> str:
+    if fatal:
+        return "No column has both sides, so that there is nothing to calibrate by."
+    if untempered:
+        return "No sample has scores in all columns, so that the temperature is not fitted."
+    return "Calibration, temperature and combiners that learn do without them."
+
+
+def _some(labels: NDArray) -> str:
+    """Name the first five."""
+    shown = ", ".join(repr(label) for label in labels[:5].tolist())
+    return shown + (f" and {len(labels) - 5} more" if len(labels) > 5 else "")
 
 
 def row_blocks(rows: NDArray[np.intp], n_columns: int) -> list[NDArray[np.intp]]:

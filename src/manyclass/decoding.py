@@ -277,14 +277,19 @@ def check_margins(values: Array, code: Code) -> Array:
     return values
 
 
-def as_block(values: Array, start: int) -> Array:
-    """Return rows as finite margins, transposed so that samples lie side by side."""
+def check_known(values: Array, first: int = 0) -> None:
+    """Raise a ``ValueError`` that names the first NaN; ``first`` is the number of the first row."""
     rows, columns = np.nonzero(np.isnan(values))
     if len(rows):
         raise ValueError(
-            f"values contains NaN at row {start + rows[0]}, column {columns[0]}: every binary "
+            f"values contains NaN at row {first + rows[0]}, column {columns[0]}: every binary "
             "model must give a margin for every sample; look at the model of that column."
         )
+
+
+def as_block(values: Array, start: int) -> Array:
+    """Return rows as finite margins, transposed so that samples lie side by side."""
+    check_known(values, start)
     return np.clip(np.ascontiguousarray(values.T), -_HUGE, _HUGE)
 
 

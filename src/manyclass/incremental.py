@@ -19,26 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state, indexable
+from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from manyclass._coupled import CoupledBase, Plan
+from manyclass._coupled import CoupledBase, Plan, check_labels
 from manyclass._reservoir import Reservoir
 from manyclass._routing import RoutingMixin
-from manyclass._sklearn import (
-    check_any_rows,
-    check_sample_weight,
-    n_samples,
-    routing_enabled,
-    take_rows,
-)
+from manyclass._sklearn import n_samples, routing_enabled, take_rows
+from manyclass._weights import check_weights, weights_in_use
 from manyclass.banks import ConstantModel, Kind
 from manyclass.banks.generic import class_sizes
 from manyclass.banks.incremental import bank_of, new_learners, sides_in, teach
-from manyclass.calibration import FLOOR, Sigmoid
+from manyclass.calibration import Sigmoid
+from manyclass.temperature import FLOOR
 
 ENOUGH_OF_A_SIDE = 10  # scores, to calibrate a column by its own
 ENOUGH_ROWS = 50  # scored by all columns, to fit a temperature or a combiner
@@ -80,8 +75,9 @@ class IncrementalBase(RoutingMixin, CoupledBase):
 
         There where the estimator has ``partial_fit`` itself. The classes, the code and
         the combiner are those of the first call, or of ``fit``, after which it may be
-        called to go on learning; ``fit`` starts anew. An error leaves the model as it
-        was.
+        called to go on learning; ``fit`` starts anew. So are the scores that the binary
+        models are asked for: a ``calibration`` that needs others is refused. An error
+        leaves the model as it was.
 
         Parameters
         ----------
@@ -92,7 +88,9 @@ class IncrementalBase(RoutingMixin, CoupledBase):
         classes : array-like of shape (k,), optional
             All labels that will ever come. Needed at the first call only.
         sample_weight : array-like of shape (n,), optional
-            Weights. Rows of weight 0 are passed over.
+            Weights: counts of samples, as in ``fit``. Rows of weight 0 are passed over, and
+            a batch that has no other rows changes nothing, except that the first one fixes
+            the classes.
         **partial_fit_params : dict
             Further arguments for the estimator's ``partial_fit``, by metadata routing
             where that is enabled.
@@ -144,13 +142,17 @@ class IncrementalBase(RoutingMixin, CoupledBase):
 
     def _partial_fit(self, classes, X, y, sample_weight, params):
         X, y = self._check_batch(X, y, classes)
-        weights = check_sample_weight(sample_weight, X)
+        weights = check_weights(sample_weight, X, none_at_all=True)
         given = None if sample_weight is None else weights
         routed = self._route_partial_fit(given, params)
+        weights, routed = weights_in_use(routed, X, weights, none_at_all=True)
         plan = self._plan(self.combiner_, len(self.classes_))
-        if not hasattr(self, "stream_"):
-            self._continue_fit(plan.kind)
+        self._check_kind(plan.kind)
         rows = np.flatnonzero(weights > 0)
+        if len(rows) == 0 and self.class_totals_.any():
+            return self
+        if not hasattr(self, "stream_"):
+            self._continue_fit()
         if plan.needs_scores:
             self._score(X, y, weights, rows)
         self._learn(X, y, weights, rows, routed, plan.kind)
@@ -164,15 +166,14 @@ class IncrementalBase(RoutingMixin, CoupledBase):
     def _check_batch(self, X, y, classes):
         """Return X and the class indices; at the first call fix what must not change."""
         first = not self.__sklearn_is_fitted__()
-        check_classification_targets(y)
-        X, y = indexable(check_any_rows(self, X, reset=first), column_or_1d(y, warn=True))
+        X, y = self._check_samples(X, y, reset=first)
         if n_samples(X) == 0:
             raise ValueError("X has 0 sample(s): leave empty batches out.")
         if first:
             self._start(_first_classes(classes))
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+        elif classes is not None and not np.array_equal(_distinct(classes), self.classes_):
             raise ValueError(
-                f"classes={np.unique(classes).tolist()} are not those of the first call, "
+                f"classes={_distinct(classes).tolist()} are not those of the first call, "
                 f"{self.classes_.tolist()}. They cannot change: leave classes out, or start anew "
                 "with a clone."
             )
@@ -197,13 +198,18 @@ class IncrementalBase(RoutingMixin, CoupledBase):
             learners, none, self._new_reservoir(seeds), provisional=plan.needs_scores
         )
 
-    def _continue_fit(self, kind: Kind) -> None:
-        """Go on with the models that ``fit`` left."""
+    def _check_kind(self, kind: Kind) -> None:
+        """Refuse scores on another scale than those that have been kept and calibrated."""
         if kind != self.bank_.kind:
             raise ValueError(
-                "the parameters have changed since fit, so that its models would be asked for "
-                f"another kind of score ({kind} in place of {self.bank_.kind}). Fit again."
+                f"with calibration={self.calibration!r} and the estimator as it is, the binary "
+                f"models are asked for another kind of score ({kind}) than when learning began "
+                f"({self.bank_.kind}), and the two cannot be mixed. Set the parameters back to "
+                "what they were, or start anew with fit or a clone."
             )
+
+    def _continue_fit(self) -> None:
+        """Go on with the models that ``fit`` left."""
         n_columns, seeds = self.code_.shape[1], None
         if self.random_state is not None:
             seeds = check_random_state(self.random_state).randint(2**31 - 1, size=n_columns)
@@ -339,13 +345,19 @@ def _first_classes(classes) -> NDArray:
             "classes must be given at the first call of partial_fit: all labels that will ever "
             "come, such as classes=np.unique(y_of_all_batches)."
         )
-    labels = np.unique(column_or_1d(classes))
+    labels = _distinct(classes)
     if len(labels) < 2:
         raise ValueError(
             f"classes={labels.tolist()} has only one class or none: there is nothing to tell "
             "apart. Pass at least two."
         )
     return labels
+
+
+def _distinct(classes) -> NDArray:
+    labels = column_or_1d(classes)
+    check_labels(labels, "classes")
+    return np.unique(labels)
 
 
 def _indices(y: NDArray, classes: NDArray) -> Indices:

@@ -273,14 +273,15 @@ def wilson_interval(
     observed : array of any shape
         Frequencies, from 0 to 1.
     size : array of the same shape
-        Number of samples behind each; it need not be an integer.
+        Number of samples behind each; it need not be an integer. Where it is 0 nothing is
+        known, whatever ``observed`` is there: the interval is from 0 to 1.
     confidence : float, default=0.95
         Probability that the interval covers, between 0 and 1.
 
     Returns
     -------
     lower, upper : arrays of the same shape
-        ``0 <= lower <= observed <= upper <= 1``.
+        ``0 <= lower <= observed <= upper <= 1``, or 0 and 1 where nothing was seen.
 
     References
     ----------
@@ -296,10 +297,12 @@ def wilson_interval(
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, both excluded, got {confidence}.")
-    frequency = np.asarray(observed, dtype=np.float64)
-    squared = ndtri(0.5 + confidence / 2) ** 2 / np.asarray(size, dtype=np.float64)
-    centre = (frequency + squared / 2) / (1 + squared)
-    spread = np.sqrt(frequency * (1 - frequency) * squared + squared**2 / 4) / (1 + squared)
+    n = np.asarray(size, dtype=np.float64)
+    frequency = np.where(n == 0, 0.5, observed)
+    squared = ndtri(0.5 + confidence / 2) ** 2
+    doubt = squared / (n + squared)  # 1 where nothing is known, 0 where everything is
+    centre = (1 - doubt) * frequency + doubt / 2
+    spread = np.sqrt(frequency * (1 - frequency) * doubt * (1 - doubt) + doubt**2 / 4)
     # Rounding may put an end on the wrong side of a frequency of 0 or 1.
     lower = np.clip(centre - spread, 0, frequency)
     return lower, np.clip(centre + spread, frequency, 1)

@@ -72,7 +72,7 @@ def gaussian_classes(
         What is uniform on [0.01, 1.01]: the eigenvalues of the covariances, or
         their square roots.
     random_state : int, RandomState or None, default=None
-        _Seed of the population, not of the samples drawn from it.
+        Seed of the population, not of the samples drawn from it.
 
     Returns
     -------
@@ -222,7 +222,7 @@ def pairwise_probabilities(
     eps : float, default=1e-5
         Distance kept from 0 and 1.
     random_state : int, RandomState or None, default=None
-        _Seed of the noise.
+        Seed of the noise.
 
     Returns
     -------

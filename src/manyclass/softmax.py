@@ -33,7 +33,7 @@ from manyclass._softmax_solver import (
 )
 from manyclass.combining import Combination, Combiner, register
 from manyclass.crossfit import make_folds
-from manyclass.decoding import check_margins
+from manyclass.decoding import check_known, check_margins
 
 CANDIDATES: Array = np.exp2(np.arange(-15.0, 16.0))  # for C: section 3.2
 FOLDS, TOLERATED = 5, 1.05  # also there
@@ -382,12 +382,7 @@ def _check_solver(combiner: TrainedSoftmax) -> None:
 
 def _check_margins(values: Array, code: Code) -> Array:
     values = check_margins(values, code)
-    rows, columns = np.nonzero(np.isnan(values))
-    if len(rows):
-        raise ValueError(
-            f"values contains NaN at row {rows[0]}, column {columns[0]}: every binary model must "
-            "give a margin for every sample; look at the model of that column."
-        )
+    check_known(values)
     return values
 
 

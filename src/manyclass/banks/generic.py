@@ -10,6 +10,8 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
 from threadpoolctl import threadpool_limits
 
 from manyclass._jobs import run_tasks
@@ -61,13 +63,56 @@ class ConstantModel(ClassifierMixin, BaseEstimator):
         return 0.0 if self.positive is None else np.inf if self.positive else -np.inf
 
     def decision_function(self, X) -> NDArray[np.float64]:
-        """Return an infinite margin on the only side there is."""
+        """Return an infinite margin on the only side there is, 0 where there is none."""
         return np.full(n_samples(X), self.margin)
 
     def predict_proba(self, X) -> NDArray[np.float64]:
-        """Return certainty of the only side there is."""
+        """Return certainty of the only side there is, 1/2 where there is none."""
         r = 0.5 if self.positive is None else float(self.positive)
         return np.tile([1.0 - r, r], (n_samples(X), 1))
+
+
+def _has(method: str) -> Callable[[PairwiseModel], bool]:
+    return lambda self: hasattr(self.estimator, method)
+
+
+class PairwiseModel(ClassifierMixin, BaseEstimator):
+    """A model of a kernel or distance matrix, asked with the matrix of all training samples.
+
+    Parameters
+    ----------
+    estimator : fitted binary classifier
+        It knows the matrix between its own training samples.
+    rows : int array
+        Which of all training samples these are: the columns of the matrix that it is asked with.
+    """
+
+    def __init__(self, estimator, rows: NDArray[np.intp]):
+        self.estimator = estimator
+        self.rows = rows
+
+    @property
+    def classes_(self) -> NDArray[np.int64]:
+        """The negative and the positive side."""
+        return self.estimator.classes_
+
+    def cut(self, X, rows: NDArray[np.intp] | None = None):
+        """Return the columns of X that the estimator knows, and of its rows those given."""
+        return take_part(X, rows, self.rows)
+
+    @available_if(_has("decision_function"))
+    def decision_function(self, X) -> NDArray[np.float64]:
+        """Return the margins of rows of the matrix."""
+        return self.estimator.decision_function(self.cut(X))
+
+    @available_if(_has("predict_proba"))
+    def predict_proba(self, X) -> NDArray[np.float64]:
+        """Return the probabilities of rows of the matrix."""
+        return self.estimator.predict_proba(self.cut(X))
+
+    def predict(self, X) -> NDArray:
+        """Return 1 for the positive side, 0 for the negative."""
+        return self.estimator.predict(self.cut(X))
 
 
 class Bank:
@@ -106,10 +151,14 @@ class Bank:
                 out[:, column] = self._ask(model, X)
             elif where[:, column].any():
                 rows = np.flatnonzero(where[:, column])
-                out[rows, column] = self._ask(model, take_rows(X, rows))
+                out[rows, column] = self._ask(model, X, rows)
         return out
 
-    def _ask(self, model, X) -> NDArray[np.float64]:
+    def _ask(self, model, X, rows: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
+        if isinstance(model, PairwiseModel):  # rows and columns in one go
+            model, X = model.estimator, model.cut(X, rows)
+        elif rows is not None:
+            X = take_rows(X, rows)
         if self.kind == "margin":
             return np.asarray(model.decision_function(X), dtype=np.float64).reshape(-1)
         r = np.asarray(model.predict_proba(X), dtype=np.float64)
@@ -124,6 +173,11 @@ class Bank:
         anything = np.zeros((1, 1))
         models = [model for model in self.models if isinstance(model, ConstantModel)]
         return np.array([self._ask(model, anything)[0] for model in models])
+
+    def _learner(self) -> str:
+        """Return the name of what was fitted, if anything was."""
+        model = self.models[0 if self.constant.all() else int(np.argmin(self.constant))]
+        return type(model.estimator if isinstance(model, PairwiseModel) else model).__name__
 
     def scorer(self) -> Scorer:
         """Return the function that scores rows, for asking it block by block."""
@@ -141,7 +195,7 @@ class Bank:
 
         Only for learners with a closed form: see :class:`~manyclass.banks.KernelBank`.
         """
-        raise Untrusted(f"{type(self.models[0]).__name__} has no closed form for it")
+        raise Untrusted(f"{self._learner()} has no closed form for it")
 
     def evidence(
         self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
@@ -153,7 +207,7 @@ class Bank:
         if self.constant.all():  # one side only: whatever the estimator, nothing was fitted
             return Evidence(np.zeros(len(self.models)), self.scores(X), weights)
         raise ValueError(
-            f"the reliability of {type(self.models[0]).__name__} is not defined: use SVC or "
+            f"the reliability of {self._learner()} is not defined: use SVC or "
             "LinearSVC as the estimator, or another combiner."
         )
 
@@ -188,6 +242,9 @@ def fit_models(
     # than it gains, by an order of magnitude.
     small = len(rows) * X.shape[-1] < SMALL if len(X.shape) > 1 else True
     order, ends = _places_of_classes(y[rows], len(code))
+    pairwise = bool(get_tags(estimator).input_tags.pairwise)
+    if pairwise:
+        check_square(estimator, X)
     with threadpool_limits(1 if small else None, user_api="blas"):
         batches = run_tasks(
             _fit_columns,
@@ -200,6 +257,7 @@ def fit_models(
             order,
             ends,
             seeds,
+            pairwise,
             n_jobs=n_jobs,
             verbose=verbose,
             options=params,
@@ -221,34 +279,65 @@ def _places_of_classes(y: NDArray[np.intp], k: int) -> tuple[NDArray[np.intp], N
     return np.argsort(y, kind="stable"), np.cumsum(np.bincount(y, minlength=k))
 
 
+def check_square(estimator, X) -> None:
+    """Raise a ``ValueError`` if X cannot be the matrix between all training samples."""
+    if X.shape != (X.shape[0], X.shape[0]):
+        raise ValueError(
+            f"X has shape {X.shape}: {type(estimator).__name__} takes a kernel or distance matrix, "
+            "which must be square, with a row and a column for every training sample."
+        )
+
+
 def _fit_columns(
-    batch: slice, estimator, X, y, code, rows, order, ends, seeds, /, **params
+    batch: slice, estimator, X, y, code, rows, order, ends, seeds, pairwise: bool, /, **params
 ) -> list[Any]:
     models, of_class = [], np.split(order, ends[:-1])
     for b in range(*batch.indices(code.shape[1])):
         places = np.concatenate([of_class[c] for c in np.flatnonzero(code[:, b])])
         own = rows[np.sort(places)]
         seed = None if seeds is None else seeds[b]
-        models.append(_fit_column(clone(estimator), X, y, code[:, b], own, params, seed))
+        models.append(_fit_column(clone(estimator), X, y, code[:, b], own, params, seed, pairwise))
     return models
 
 
-def _fit_column(estimator, X, y, column, rows, params, seed):
+def _fit_column(estimator, X, y, column, rows, params, seed, pairwise: bool):
     target = (column[y[rows]] > 0).astype(np.int64)
     weight = params.get("sample_weight")
     present = target if weight is None else target[np.asarray(weight)[rows] > 0]
-    if len(present) == 0 or (present == present[0]).all():
-        return ConstantModel(bool(len(present) == 0 or present[0]))
+    if len(present) == 0:
+        return ConstantModel(None)
+    if (present == present[0]).all():
+        return ConstantModel(bool(present[0]))
     set_seed(estimator, seed)
     sliced = check_fit_params(X, params, rows)
-    return estimator.fit(_own_rows(estimator, X, rows), target, **sliced)
+    fitted = estimator.fit(_own_part(estimator, X, rows, pairwise), target, **sliced)
+    return PairwiseModel(fitted, rows) if pairwise else fitted
 
 
-def _own_rows(estimator, X, rows: NDArray[np.intp]):
-    """Return the rows of a column: X itself if that is all of it, and the estimator keeps it."""
-    everything = len(rows) == n_samples(X) and (rows == np.arange(len(rows))).all()
-    kept = everything and not _overwrites(estimator)
-    return with_narrow_indices(X if kept else take_rows(X, rows))
+def _own_part(estimator, X, rows: NDArray[np.intp], pairwise: bool):
+    """Return the rows of a column, of a square matrix also its columns.
+
+    X itself if that is all of it, and the estimator keeps it.
+    """
+    kept = _is_everything(rows, n_samples(X)) and not _overwrites(estimator)
+    return with_narrow_indices(X if kept else take_part(X, rows, rows if pairwise else None))
+
+
+def take_part(X, rows: NDArray[np.intp] | None, columns: NDArray[np.intp] | None):
+    """Return rows and columns of X, all where ``None``; an array is copied once, if at all."""
+    if columns is not None and _is_everything(columns, X.shape[1]):
+        columns = None
+    if rows is None:
+        return X if columns is None else take_rows(X, columns, axis=1)
+    if columns is None:
+        return take_rows(X, rows)
+    if isinstance(X, np.ndarray):
+        return X[np.ix_(rows, columns)]
+    return take_rows(take_rows(X, rows), columns, axis=1)
+
+
+def _is_everything(places: NDArray[np.intp], n: int) -> bool:
+    return len(places) == n and bool((places == np.arange(n)).all())
 
 
 def with_narrow_indices(X):

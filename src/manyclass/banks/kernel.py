@@ -146,7 +146,7 @@ class KernelBank(Bank):
     duals : sparse array of shape (n, l)
         Signed dual coefficients of the training rows in every column.
     intercept : array of shape (l,)
-        Infinite where a column had samples of one side only.
+        Infinite where a column had samples of one side only, 0 where it had none.
     bound : float or None
         The C that bounds the coefficients of samples of weight 1; None where it is
         not known (NuSVC).
@@ -175,7 +175,9 @@ class KernelBank(Bank):
         super().__init__([KernelMachine(self, b) for b in range(len(intercept))], "margin")
         self.kernel, self.duals, self.intercept = kernel, duals, intercept
         self.bound, self.n_iter, self.converged, self.dtype = bound, n_iter, converged, dtype
-        self.constant, self.sparse = np.isinf(intercept), issparse(X)
+        unsupported = np.bincount(duals.indices, minlength=len(intercept)) == 0
+        self.constant = np.isinf(intercept) | ((intercept == 0) & unsupported)
+        self.sparse = issparse(X)
         is_support = np.diff(duals.indptr) > 0
         self.groups = []
         for c in range(len(code)):
@@ -283,7 +285,8 @@ class KernelBank(Bank):
         finite = np.where(self.constant, 0.0, self.intercept)
         inner = np.where(self.constant, 0.0, margins) - finite
         squares = np.asarray(self.duals.multiply(inner).sum(axis=0)).ravel()
-        penalty = squares / (2.0 * self.bound * column_sizes(y, code, weights))
+        sizes = column_sizes(y, code, weights)
+        penalty = squares / (2.0 * self.bound * np.where(sizes > 0, sizes, 1.0))
         return Evidence(penalty, margins, weights, pairwise=self.kernel.name == "precomputed")
 
     def _gram(self, X, support: NDArray[np.intp]) -> NDArray:
@@ -422,8 +425,8 @@ def _fit_column(machine, X, y, column, rows, sample_weight, pair: bool) -> Colum
     sign = -1 if pair and lower_side > 0 and machine.class_weight is None else 1
     target = (sign * column[y[rows]] > 0).astype(np.intp)
     if len(np.unique(target)) < 2:
-        only = column[y[rows[0]]] if len(target) else lower_side if pair else 1
-        return rows[:0], np.empty(0), np.inf if only > 0 else -np.inf, 0, True
+        only = column[y[rows[0]]] if len(target) else 0  # without samples it is even
+        return rows[:0], np.empty(0), only * np.inf if only else 0.0, 0, True
     fitted = _fit(machine, X, rows, target, sample_weight)
     duals, intercept = sign * _dense(fitted.dual_coef_)[0], sign * float(fitted.intercept_[0])
     return rows[fitted.support_], duals, intercept, int(fitted.n_iter_[0]), fitted.fit_status_ == 0
@@ -453,8 +456,8 @@ def _fit_pairs(machine, X, y, pairs, rows, sample_weight) -> list[Column]:
             signed = sign * values[used], sign * fitted.intercept_[pair]
             columns[order[q]] = (rows_of_pair, *signed, int(fitted.n_iter_[pair]), converged)
         else:
-            only_i = j not in place
-            certain = sign * (np.inf if only_i else -np.inf)
+            only = int(i in place) - int(j in place)  # 0 without samples: it is even
+            certain = sign * only * np.inf if only else 0.0
             columns[order[q]] = rows[:0], np.empty(0), certain, 0, True
     return columns
 

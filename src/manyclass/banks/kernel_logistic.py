@@ -244,6 +244,8 @@ def fit_kernel_logistic_bank(
 
     def fit(b: int) -> Solution:
         positive = code[y[used[b]], b] > 0
+        if len(positive) == 0:  # nothing is known: even
+            return Solution(np.empty(0), 0.0, 0, 0.0)
         if positive.all() or not positive.any():
             return Solution(np.zeros(len(positive)), np.inf if positive.all() else -np.inf, 0, 0.0)
         return solve(

@@ -106,7 +106,8 @@ class LinearBank(Bank):
             )
         squares = np.einsum("ij,ij->j", self.coef, self.coef)
         bound = machines[0].C if machines else 1.0
-        penalty = squares / (2.0 * bound * column_sizes(y, code, weights))
+        sizes = column_sizes(y, code, weights)
+        penalty = squares / (2.0 * bound * np.where(sizes > 0, sizes, 1.0))  # 0 without samples
         return Evidence(penalty, self.scores(X), weights)
 
     def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:

@@ -8,16 +8,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags, indexable
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from manyclass._restoring import unchanged_on_error
 from manyclass._routing import RoutingMixin
 from manyclass._sklearn import check_any_rows, check_sample_weight
+from manyclass._weights import weights_in_use
 from manyclass.banks.generic import class_sizes
 from manyclass.decisions._simplex import check_prior
 from manyclass.decisions.costs import check_cost, decide, decision_labels
 from manyclass.decisions.priors import adjust_prior
+
+
+def _has_probabilities(self) -> bool:
+    base = self.estimator_ if hasattr(self, "estimator_") else self._base_estimator()
+    return hasattr(base, "predict_proba")
 
 
 class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
@@ -43,7 +52,8 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
     rejected : object, default=None
         What ``predict`` returns for rejected rows: none of the labels, and of their type.
         ``None`` means -1 among numbers, or 1 less than the least label if that is smaller,
-        and "rejected" among strings.
+        "rejected" among strings, NaT among times, and None itself among truth values, where
+        anything that is neither will do, and decisions are an array of objects.
     decisions : array-like of shape (d,), default=None
         Labels of the decisions. ``None`` means ``classes_``.
     target_prior : array-like of shape (k,) or "uniform", default=None
@@ -80,7 +90,8 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
     Notes
     -----
     ``score`` is the share of decisions that are the true label, whatever they cost; a
-    rejected row counts as wrong.
+    rejected row counts as wrong. scikit-learn's metrics do not take the None of rejected
+    truth values: leave these rows out first.
 
     Examples
     --------
@@ -145,6 +156,10 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        with unchanged_on_error(self):
+            return self._fit(X, y, sample_weight, fit_params)
+
+    def _fit(self, X, y, sample_weight, fit_params):
         base = self._base_estimator()
         if not hasattr(base, "predict_proba"):
             raise ValueError(
@@ -155,7 +170,8 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         X, y = indexable(check_any_rows(self, X, reset=True), column_or_1d(y, warn=True))
         weight = check_sample_weight(sample_weight, X)
         routed = self._route_fit(None if sample_weight is None else weight, fit_params)
-        fitted = clone(base).fit(X, y, **routed.estimator.fit)
+        weight, passed = weights_in_use(routed.estimator.fit, X, weight)
+        fitted = clone(base).fit(X, y, **passed)
         classes = np.asarray(fitted.classes_)
         if len(classes) < 2:
             raise ValueError(
@@ -189,6 +205,7 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         rejects = self.reject_cost is not None
         return cost, decision_labels(labels, d, rejects, self.rejected, "decisions")
 
+    @available_if(_has_probabilities)
     def predict_proba(self, X):
         """Return class probabilities under the class frequencies ``target_prior_``.
 
@@ -207,6 +224,21 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
             return p
         return adjust_prior(p, self.trained_prior_, self.target_prior_)
 
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X):
+        """Return the logarithm of :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
     def predict(self, X):
         """Return the decision of least expected cost for each row.
 
@@ -221,6 +253,26 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         """
         chosen = decide(self.predict_proba(X), self.cost_, reject_cost=self.reject_cost_)
         return self.decisions_[chosen]  # -1 is the last: that of rejection
+
+    def score(self, X, y, sample_weight=None):
+        """Return the share of decisions that are the true label.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
+        y : array-like of shape (n,)
+            True labels.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        decided, truth = indexable(self.predict(X), column_or_1d(y))
+        if decided.dtype == object and self.classes_.dtype == np.bool_:
+            # scikit-learn's metrics refuse the None among truth values.
+            decided, truth = decided == truth, np.ones(len(truth), dtype=np.bool_)
+        return accuracy_score(truth, decided, sample_weight=sample_weight)
 
     def _base_estimator(self):
         return LogisticRegression() if self.estimator is None else self.estimator

@@ -38,7 +38,9 @@ def decide(
     rejected : object, optional
         What stands for a rejected row: none of the labels, and of their type. When omitted
         -1 for indices and for labels that are numbers, or 1 less than the least of them
-        if that is smaller; "rejected" for labels that are strings.
+        if that is smaller; "rejected" for labels that are strings; NaT for times. No third
+        truth value being left, the answer for bool labels is an array of objects: True,
+        False and None, or whatever else is given.
 
     Returns
     -------
@@ -152,20 +154,39 @@ def decision_labels(
         )
     if not rejects:
         return labels
-    kind = labels.dtype.kind
     rejected = _default_rejected(labels) if rejected is None else rejected
-    both = np.array([*labels.tolist(), rejected], dtype=object if kind == "O" else None)
-    alike = isinstance(rejected, str) == isinstance(labels[0], str)
-    alike = alike and (both.dtype.kind == kind or {both.dtype.kind, kind} == {"i", "u"})
-    if not alike or both.shape != (d + 1,) or rejected in labels.tolist():
+    both = _append(labels, rejected)
+    if both is None or (both[:-1] == both[-1]).any():
+        like = "" if labels.dtype.kind == "b" else "of the same type "
         raise ValueError(
             f"rejected={rejected!r} cannot stand for rejected rows among labels such as "
-            f"{labels[0]!r}: pass one of the same type that is none of the labels."
+            f"{labels[0]!r}: pass one {like}that is none of the labels, or leave it out."
         )
     return both
 
 
+def _append(labels: NDArray, rejected: object) -> NDArray | None:
+    """Return the labels and that of rejection; None if it is of another type."""
+    kind = labels.dtype.kind
+    texts = isinstance(rejected, str) == isinstance(labels[0], str)
+    if kind in "mM":  # not by way of a list, where nanoseconds are integers
+        fits = isinstance(rejected, labels.dtype.type)
+        return np.append(labels, np.array([rejected], dtype=labels.dtype)) if fits else None
+    if kind in "bO":
+        both = np.empty(len(labels) + 1, dtype=object)
+        both[:-1], both[-1] = labels, rejected
+        return both if texts or kind == "b" else None
+    both = np.array([*labels.tolist(), rejected])
+    alike = both.dtype.kind == kind or {both.dtype.kind, kind} == {"i", "u"}
+    return both if texts and alike and both.shape == (len(labels) + 1,) else None
+
+
 def _default_rejected(labels: NDArray) -> object:
-    if labels.dtype.kind in "iuf":
+    kind = labels.dtype.kind
+    if kind in "iuf":
         return min(REJECTED, labels.min().item() - 1)
+    if kind in "mM":
+        return labels.dtype.type("NaT")
+    if kind == "b":
+        return None
     return "rejected" if isinstance(labels[0], str) else REJECTED

@@ -35,7 +35,7 @@ def plan_scores(bank: Bank, code: NDArray[np.int8], n_features: int) -> Piece:
         margins = _plan_kernel_machines(bank, code, n_features)
         return _with_link(margins, bank.kind == "probability", huber=False)
     if bank.constant.all():  # one side only, in all columns: nothing was fitted
-        certain = np.where([model.positive for model in bank.models], np.inf, -np.inf)
+        certain = np.array([model.margin for model in bank.models])
         margins = _linear(np.zeros((len(certain), n_features)), certain)
         return _with_link(margins, bank.kind == "probability", huber=False)
     raise Unsupported(_why_not({type(m) for m in bank.models} - {ConstantModel}))

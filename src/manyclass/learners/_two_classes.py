@@ -12,14 +12,23 @@ def encode_binary(y, name: str) -> tuple[NDArray, NDArray[np.intp]]:
     """Return the two classes, and y as 0 and 1; ``name`` is of the estimator that asks."""
     check_classification_targets(y)
     classes, sides = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+    check_two(classes, name)
+    return classes, sides
+
+
+def check_two(classes: NDArray, name: str, *, weighed: bool = False) -> None:
+    """Raise a ``ValueError`` that says what to do unless there are two classes.
+
+    ``weighed`` says that classes without any sample of positive weight have been left out.
+    """
     if len(classes) > 2:
         raise ValueError(
             f"Only binary classification is supported. y has {len(classes)} classes: use "
             f"CoupledClassifier({name}(...)), which fits one {name} for every pair of them."
         )
     if len(classes) < 2:
+        lacking = " with samples of positive weight" if weighed else ""
+        found = f"only one class{lacking}, {classes[0]}" if len(classes) else f"no class{lacking}"
         raise ValueError(
-            f"y has only one class, {classes[0]}: there is nothing to tell apart. Pass samples "
-            "of two classes."
+            f"y has {found}: there is nothing to tell apart. Pass samples of two classes."
         )
-    return classes, sides

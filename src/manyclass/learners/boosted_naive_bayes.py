@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._restoring import unchanged_on_error
 from manyclass.learners._boosting import boost
 from manyclass.learners._on_cells import OnCells, check_count
+from manyclass.learners._two_classes import check_two
 
 EVEN = 4 * np.finfo(np.float64).eps  # log-odds that no probability can tell from 0
 
@@ -137,7 +139,8 @@ class BoostedNaiveBayes(OnCells):
         self
         """
         check_count("n_rounds", self.n_rounds)
-        rounds = boost(*self._learner(X, y, sample_weight), self.n_rounds)
+        with unchanged_on_error(self):
+            rounds = boost(*self._learner(X, y, sample_weight), self.n_rounds)
         self.n_rounds_ = len(rounds)
         self.betas_ = np.array([one.beta for one in rounds])
         self.class_log_prior_ = np.array([one.estimates.prior for one in rounds])
@@ -145,18 +148,8 @@ class BoostedNaiveBayes(OnCells):
         return self
 
     def _check_classes(self, classes: NDArray, shares: NDArray) -> None:
-        if len(classes) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass: "
-                f"y has {len(classes)} classes. Use CoupledClassifier(BoostedNaiveBayes())."
-            )
-        present = classes[shares > 0]
-        if len(present) < 2:
-            lacking = "" if len(classes) < 2 else " with samples of positive weight"
-            raise ValueError(
-                f"y has only one class{lacking}, {present[0]}: there is nothing to tell apart. "
-                "Pass samples of two classes."
-            )
+        check_two(classes, type(self).__name__)
+        check_two(classes[shares > 0], type(self).__name__, weighed=True)
 
     def decision_function(self, X):
         """Return the log-odds of the second class.

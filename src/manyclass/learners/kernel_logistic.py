@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from manyclass._restoring import unchanged_on_error
 from manyclass._sklearn import check_sample_weight, n_samples
 from manyclass.banks.kernel_logistic import (
     accepted_sparse,
@@ -23,6 +24,7 @@ from manyclass.banks.kernel_logistic import (
 )
 from manyclass.banks.kernels import Kernel
 from manyclass.banks.logistic_newton import TINY, solve
+from manyclass.learners._two_classes import check_two
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 BLOCK_ENTRIES = 2**20  # of the kernel matrix when predicting: 8 MB
@@ -165,16 +167,17 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        problem = self._prepare(X, y, sample_weight)
-        solution = solve(
-            problem.K,
-            problem.positive,
-            self.C * problem.weights,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            start=self._start(len(problem.K)),
-        )
-        warn_unconverged(solution.gradient, self.tol, stacklevel=3)
+        with unchanged_on_error(self):
+            problem = self._prepare(X, y, sample_weight)
+            solution = solve(
+                problem.K,
+                problem.positive,
+                self.C * problem.weights,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                start=self._start(len(problem.K)),
+            )
+            warn_unconverged(solution.gradient, self.tol, stacklevel=3)
         self.classes_, self.kernel_ = problem.classes, problem.kernel
         self.support_, self.support_vectors_ = problem.support, problem.vectors
         self.dual_coef_ = solution.dual[None]
@@ -191,7 +194,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         weights = check_sample_weight(sample_weight, X)
         support = np.flatnonzero(weights > 0)
         classes, sides = np.unique(y[support], return_inverse=True)
-        _check_two(classes)
+        check_two(classes, type(self).__name__, weighed=len(support) < len(y))
         kernel = self._make_kernel(X, weights)
         if self.kernel != "precomputed":
             vectors = X[support]
@@ -305,20 +308,6 @@ class _Problem(NamedTuple):
     K: NDArray[np.float64]
     positive: NDArray[np.bool_]
     weights: NDArray[np.float64]
-
-
-def _check_two(classes: NDArray[Any]) -> None:
-    if len(classes) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: y has "
-            f"{len(classes)} classes. CoupledClassifier(KernelLogisticRegression()) makes one "
-            "classifier for all of them out of binary ones."
-        )
-    if len(classes) < 2:
-        raise ValueError(
-            f"y has {len(classes)} class(es) of positive sample_weight: KernelLogisticRegression "
-            "needs samples of two classes."
-        )
 
 
 class KernelLogisticPath(NamedTuple):

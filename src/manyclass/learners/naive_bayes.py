@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._restoring import unchanged_on_error
 from manyclass.learners._on_cells import OnCells
 
 Array = NDArray[np.float64]
@@ -113,8 +114,9 @@ class BinnedNaiveBayes(OnCells):
         -------
         self
         """
-        learner, weights = self._learner(X, y, sample_weight)
-        self.class_log_prior_, self.feature_log_prob_ = learner.fit(weights)
+        with unchanged_on_error(self):
+            learner, weights = self._learner(X, y, sample_weight)
+            self.class_log_prior_, self.feature_log_prob_ = learner.fit(weights)
         return self
 
     def _joint_log_likelihood(self, X) -> Array:

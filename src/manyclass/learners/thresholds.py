@@ -17,10 +17,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import get_tags, indexable
-from sklearn.utils.validation import (
-    check_is_fitted,
-)
+from sklearn.utils.validation import check_is_fitted
 
+from manyclass._restoring import unchanged_on_error
 from manyclass._routing import RoutingMixin
 from manyclass._sklearn import (
     check_any_rows,
@@ -28,6 +27,7 @@ from manyclass._sklearn import (
     check_sample_weight,
     take_rows,
 )
+from manyclass._weights import weights_in_use
 from manyclass.learners._two_classes import encode_binary
 from manyclass.learners.threshold_search import (
     FARTHEST,
@@ -206,34 +206,41 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
         self
         """
         search_for(self.criterion)  # what is wrong with it is said before anything is fitted
+        with unchanged_on_error(self):
+            return self._fit(X, y, sample_weight, fit_params)
+
+    def _fit(self, X, y, sample_weight, fit_params):
         X = check_any_rows(self, X, reset=True)
         classes, sides = encode_binary(y, type(self).__name__)
         X, sides = indexable(X, sides)
         weight = check_sample_weight(sample_weight, X)
-        _check_both_sides(classes, sides, weight)
         routed = self._route_fit(None if sample_weight is None else weight, fit_params)
+        weight, passed = weights_in_use(routed.estimator.fit, X, weight)
+        _check_both_sides(classes, sides, weight)
         base = self._base_estimator()
-        fitted = clone(base).fit(X, classes[sides], **routed.estimator.fit)
+        fitted = clone(base).fit(X, classes[sides], **passed)
         is_logit = _decides_by_logit(fitted, X)
         if self.cv is None:
             threshold = best_threshold(sides, _logit(fitted, X, is_logit), weight, self.criterion)
         else:
-            left_out = self._out_of_sample(base, X, classes, sides, weight, is_logit, routed)
+            split = routed.splitter.split
+            left_out = self._out_of_sample(X, classes, sides, weight, is_logit, passed, split)
             threshold = self._threshold_of(left_out, classes, sides, weight)
         self.estimator_, self._is_logit = fitted, is_logit
         self.classes_, self.threshold_ = classes, threshold
         return self
 
     def _out_of_sample(
-        self, base, X, classes, sides, weight, is_logit, routed
+        self, X, classes, sides, weight, is_logit, passed, split_params
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Return rows and the logits of models that were fitted without them."""
+        base = self._base_estimator()
         rows, logits = [np.empty(0, dtype=np.intp)], [np.empty(0)]
-        for train, test in _folds(self.cv, X, sides, routed.splitter.split):
+        for train, test in _folds(self.cv, X, sides, split_params):
             if len(np.unique(sides[train][weight[train] > 0])) < 2:
                 continue
             columns = train if get_tags(base).input_tags.pairwise else None
-            params = check_fit_params(X, routed.estimator.fit, train)
+            params = check_fit_params(X, passed, train)
             model = clone(base).fit(_take(X, train, columns), classes[sides[train]], **params)
             rows.append(np.arange(len(sides))[test])
             logits.append(_logit(model, _take(X, test, columns), is_logit))
@@ -248,7 +255,7 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
                 f"no sample of {missing} was left out by a fold that has both classes to fit on: "
                 "the threshold stays at 0. Collect more samples, or use cv=None.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
             return 0.0
         return best_threshold(sides[rows], logits, weight[rows], self.criterion)

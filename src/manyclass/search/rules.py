@@ -15,10 +15,9 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._coupled import CoupledBase
-from manyclass.combining import Combiner, resolve
+from manyclass.combining import Combiner, own_copy, resolve
 from manyclass.coupling.base import warn_unconverged
 from manyclass.search.choices import Floats, Results, SmallestC
-from manyclass.ties import as_seed
 
 
 class RuleScorer(BaseEstimator):
@@ -103,7 +102,7 @@ class RuleScorer(BaseEstimator):
         -------
         dict of str to float
         """
-        rules = {label: _own_copy(rule) for label, rule in self.labelled().items()}
+        rules = {label: own_copy(rule) for label, rule in self.labelled().items()}
         metrics = self._chosen_metrics()
         model, X = _last_step(estimator, X)
         for rule in rules.values():
@@ -163,14 +162,6 @@ METRICS: dict[str, Callable[[Any, Floats, NDArray, Any], float]] = {
     "accuracy": _accuracy,
     "neg_log_loss": _neg_log_loss,
 }
-
-
-def _own_copy(rule: str | Combiner) -> Combiner:
-    """Return a rule that breaks ties the same way at every call, as a fitted one does."""
-    combiner: Combiner = clone(resolve(rule))
-    if hasattr(combiner, "random_state"):
-        combiner.random_state = as_seed(combiner.random_state)
-    return combiner
 
 
 def _last_step(estimator, X) -> tuple[CoupledBase, Any]:
