@@ -77,6 +77,11 @@ class CoupledSVC(CoupledBase):
     code_, weights_, temperature_, combiner_, n_features_in_, feature_names_in_
         As in :class:`CoupledClassifier`.
 
+    Notes
+    -----
+    An interrupt is heard between machines: LIBSVM does not listen while it fits one. A
+    failed or interrupted fit leaves the estimator as it was.
+
     References
     ----------
     .. [1] T.-F. Wu, C.-J. Lin, R. C. Weng, "Probability estimates for multi-class
