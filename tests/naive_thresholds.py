@@ -73,36 +73,67 @@ def votes(x, X, sides, J, bias):
     return float(vote + Fraction(nearer, 2) if 2 * vote == J else vote)
 
 
-def leave_one_out_votes(X, sides, J, bias):
-    """Votes that each sample gets from the others."""
+def class_distance(x, X, J):
+    """Mean distance to the J nearest, to all if there are fewer; infinite if there is none."""
+    near = sorted(distance(x, row) for row in X)[:J]
+    return math.fsum(near) / len(near) if near else math.inf
+
+
+def contrast(x, X, sides, J, bias):
+    """(d_0 - f d_1) / (d_0 + f d_1), or 0 where rounding alone tells them apart."""
+    of_side = [[row for row, s in zip(X, sides, strict=True) if s == side] for side in (0, 1)]
+    d_0, d_1 = (class_distance(x, rows, J) for rows in of_side)
+    d_1 *= bias
+    if math.isinf(d_0) or math.isinf(d_1):
+        return 1.0 if math.isinf(d_0) else -1.0
+    return 0.0 if math.isclose(d_0, d_1, rel_tol=1e-12) else (d_0 - d_1) / (d_0 + d_1)
+
+
+def log_odds_of_votes(x, X, sides, J, bias):
+    """Log-odds of Laplace's rule of succession."""
+    m = votes(x, X, sides, J, bias)
+    return math.log((m + 1) / (J - m + 1))
+
+
+EVIDENCE = {"votes": log_odds_of_votes, "distances": contrast}
+
+
+def leave_one_out(evidence, X, sides, J, bias):
+    """Evidence for side 1 that each sample gets from the others."""
     found = []
     for i in range(len(X)):
         others = [j for j in range(len(X)) if j != i]
-        found.append(votes(X[i], [X[j] for j in others], [sides[j] for j in others], J, bias))
+        rest = [X[j] for j in others], [sides[j] for j in others]
+        found.append(EVIDENCE[evidence](X[i], *rest, J, bias))
     return found
 
 
-def leave_one_out_errors(X, sides, J, bias):
+def leave_one_out_errors(evidence, X, sides, J, bias):
     """Number of samples that their own neighbours get wrong."""
-    found = leave_one_out_votes(X, sides, J, bias)
-    return sum((2 * vote > J) != (side == 1) for vote, side in zip(found, sides, strict=True))
+    found = leave_one_out(evidence, X, sides, J, bias)
+    return sum((value > 0) != (side == 1) for value, side in zip(found, sides, strict=True))
 
 
-def slope_loss(slope, X, sides, J, bias):
-    """Log-loss of the leave-one-out votes, and of two samples with the largest log-odds."""
-    found = leave_one_out_votes(X, sides, J, bias)
-    odds = [math.log((m + 1) / (J - m + 1)) for m in found]
-    largest = max(abs(value) for value in odds)
-    total = log_loss(sides, [slope * value for value in odds], [1] * len(odds), 0.0)
-    return total + log_loss([0, 1], [slope * largest] * 2, [1, 1], 0.0)
+def slope_loss(slope, evidence, X, sides, J, bias):
+    """Log-loss of the leave-one-out evidence, and of one sample right and one wrong.
+
+    These two have the largest evidence of all; with distances they are spread evenly.
+    """
+    found = leave_one_out(evidence, X, sides, J, bias)
+    sizes = [abs(value) for value in found]
+    doubt = sizes if evidence == "distances" else [max(sizes)]
+    total = log_loss(sides, [slope * value for value in found], [1] * len(found), 0.0)
+    for size in doubt:
+        total += log_loss([0, 1], [slope * size] * 2, [1 / len(doubt)] * 2, 0.0)
+    return total
 
 
-def choose(X, sides, numbers, biases):
+def choose(evidence, X, sides, numbers, biases):
     """Return least leave-one-out error, bias and J: nearest to 1, then the largest J."""
     cells = []
     for bias in biases:
         for J in numbers:
-            wrong = leave_one_out_errors(X, sides, J, bias)
+            wrong = leave_one_out_errors(evidence, X, sides, J, bias)
             cells.append((wrong, round(abs(math.log(bias)), 12), -J, bias))
     wrong, _, negative, bias = min(cells)
     return wrong / len(X), bias, -negative

@@ -324,3 +324,21 @@ def test_precomputed_as_given():
     machine = SVC(kernel="precomputed", tol=1e-8)
     _, _, precomputed = left_out(machine, rbf_kernel(X, gamma=0.1), y, code)
     assert_allclose(precomputed, given_kernel, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_free", [2, 5, 20])
+def test_spans_do_not_change_with_the_origin(n_free):
+    X = overlapping(20)[0]
+    near, far = (squared_spans(data @ data.T, np.arange(20) < n_free)[0] for data in (X, X + 1e3))
+    assert_allclose(far, near, atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])
+def test_scores_far_from_zero_keep_their_digits(kernel):
+    """Single precision would lose them: it is measured what it costs."""
+    X, y = wine()
+    machine = SVC(kernel=kernel, degree=2, gamma=1e-4, C=0.1)
+    bank, scores, left = left_out(machine, X + 1e3, y, codes.one_vs_one(3))
+    others = bank.duals.toarray() == 0
+    assert others.any()
+    assert_allclose(left[others], scores[others], atol=1e-3)

@@ -182,6 +182,19 @@ def test_attributes_of_svc(rows, as_type, kernel):
         assert not hasattr(model, "coef_")
 
 
+@pytest.mark.parametrize("rows", [TWO, slice(None)], ids=["k=2", "k=4"])
+def test_pairs_in_any_order_either_way_round_are_those_of_svc(rows):
+    params = {"kernel": "linear", "C": 0.1, "tol": 1e-9, "decision_function_shape": "ovo"}
+    pairs = codes.one_vs_one(len(np.unique(y[rows])))
+    signs = [-1, 1, 1, -1, 1, -1][: pairs.shape[1]]
+    code = pairs[:, ::-1] * np.array(signs, dtype=np.int8)
+    model = CoupledSVC(**params, code=code).fit(X[rows], y[rows])
+    expected = SVC(**params).fit(X[rows], y[rows])
+    for name in ("dual_coef_", "intercept_", "coef_", "n_iter_"):
+        assert_allclose(getattr(model, name), getattr(expected, name), atol=1e-6, err_msg=name)
+    assert_allclose(model.decision_function(X_new), expected.decision_function(X_new), atol=1e-6)
+
+
 def test_margins_follow_from_the_attributes_with_two_classes():
     model = CoupledSVC(kernel="linear", C=0.1).fit(X[TWO], y[TWO])
     margin = X_new @ model.coef_[0] + model.intercept_
@@ -254,6 +267,22 @@ def test_single_precision_probabilities():
     p = CoupledSVC(gamma=0.05).fit(X, y).predict_proba(X_new)
     single = CoupledSVC(gamma=0.05, dtype=np.float32).fit(X, y).predict_proba(X_new)
     assert 0 < np.abs(single - p).max() < 1e-3
+    by_name = CoupledSVC(gamma=0.05, dtype="float32").fit(X, y)
+    assert_array_equal(by_name.predict_proba(X_new), single)
+
+
+def test_single_precision_warns_where_it_is_not_enough():
+    apart = X + 1e5 * (np.arange(80) % 2)[:, None]
+    with pytest.warns(UserWarning, match=r"float32 margins are wrong by up to .*scale the feat"):
+        CoupledSVC(
+            gamma=0.05, cv=None, calibration=None, combiner="max-wins", dtype=np.float32
+        ).fit(apart, y)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, int, "single precision"])
+def test_other_precisions_are_refused(dtype):
+    with pytest.raises(ValueError, match="dtype must be np.float64 or np.float32, got"):
+        CoupledSVC(dtype=dtype).fit(X, y)
 
 
 def test_weights_are_as_good_as_copies():

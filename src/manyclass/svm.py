@@ -64,7 +64,8 @@ class CoupledSVC(CoupledBase):
         Parallel jobs for folds and columns, and threads for coupling.
     dtype : float64 or float32, default=float64
         What scores are computed in: float32 predicts about twice as fast and differs
-        in the fifth digit.
+        in the fifth digit where features are of the size of 1. Where its margins are
+        wrong by more than LIBSVM's own tolerance, a warning says by how much.
 
     Attributes
     ----------
@@ -75,6 +76,11 @@ class CoupledSVC(CoupledBase):
         ``dual_coef_`` has one row per column of the code.
     code_, weights_, temperature_, combiner_, n_features_in_, feature_names_in_
         As in :class:`CoupledClassifier`.
+
+    Notes
+    -----
+    An interrupt is heard between machines: LIBSVM does not listen while it fits one. A
+    failed or interrupted fit leaves the estimator as it was.
 
     References
     ----------
@@ -180,9 +186,9 @@ class CoupledSVC(CoupledBase):
             )
         if self.decision_function_shape == "ovr":
             return super().decision_function(X)
-        bank = self._bank()
-        margins = bank.scores(check_any_rows(self, X, reset=False))
-        return -margins[:, 0] if len(self.classes_) == 2 else margins
+        columns, signs = self._as_in_svc()
+        margins = self._bank().scores(check_any_rows(self, X, reset=False))[:, columns] * signs
+        return margins[:, 0] if len(self.classes_) == 2 else margins
 
     # ------------------------------------------------------------------ what SVC tells
 
@@ -207,32 +213,49 @@ class CoupledSVC(CoupledBase):
     @property
     def dual_coef_(self) -> NDArray[np.float64]:
         """Signed dual coefficients, in LIBSVM's layout for one-vs-one."""
-        bank = self._bank()
+        bank, (columns, signs) = self._bank(), self._as_in_svc()
         if pair_columns(self.code_) is None:
             return bank.duals[self.support_].toarray().T
-        layout = np.concatenate([group.coef for group in bank.groups]).T
-        return -layout if len(self.classes_) == 2 else layout
+        layout = []
+        for c, group in enumerate(bank.groups):
+            of_class = self.code_[c, columns] != 0
+            layout.append(group.duals[:, columns[of_class]].toarray() * signs[of_class])
+        return np.concatenate(layout).T
 
     @property
     def n_iter_(self) -> NDArray[np.int_]:
         """Iterations of LIBSVM, for every machine."""
-        return self._bank().n_iter
+        return self._bank().n_iter[self._as_in_svc()[0]]
 
     @property
     def intercept_(self) -> NDArray[np.float64]:
         """Constant terms of the machines."""
-        bank = self._bank()
-        return -bank.intercept if len(self.classes_) == 2 else bank.intercept
+        columns, signs = self._as_in_svc()
+        return self._bank().intercept[columns] * signs
 
     @property
     def coef_(self) -> NDArray[np.float64]:
         """Weights of the features, for linear kernels; shape (l, n_features)."""
         if self.kernel != "linear":
             raise AttributeError("coef_ is only available with kernel='linear'.")
-        bank = self._bank()
-        coef = bank.duals[self.support_].T @ self.support_vectors_
+        columns, signs = self._as_in_svc()
+        coef = self._bank().duals[self.support_].T @ self.support_vectors_
         coef = coef.toarray() if hasattr(coef, "toarray") else coef
-        return -coef if len(self.classes_) == 2 else coef
+        return coef[columns] * signs[:, None]
+
+    def _as_in_svc(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Return the columns in SVC's order, and the signs that make them SVC's.
+
+        Pairs may be in any order and either way round in a code of one's own. The first
+        class is positive, but negative if there are but two.
+        """
+        check_is_fitted(self)
+        pairs = pair_columns(self.code_)
+        if pairs is None:
+            return np.arange(self.code_.shape[1]), np.ones(self.code_.shape[1])
+        order, flipped = pairs
+        two = len(self.classes_) == 2
+        return order, np.where(flipped ^ two, -1.0, 1.0)
 
     # ------------------------------------------------------------------ for CoupledBase
 
@@ -261,9 +284,14 @@ class CoupledSVC(CoupledBase):
         return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}))
 
     def _bank_options(self) -> dict[str, Any]:
-        if self.dtype not in (np.float64, np.float32):
-            raise ValueError(f"dtype must be np.float64 or np.float32, got {self.dtype!r}.")
-        return {"dtype": self.dtype}
+        known = {np.dtype(dtype): dtype for dtype in (np.float64, np.float32)}
+        try:
+            dtype = known[np.dtype(self.dtype)]
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"dtype must be np.float64 or np.float32, got {self.dtype!r}."
+            ) from error
+        return {"dtype": dtype}
 
     def _bank(self) -> KernelBank:
         check_is_fitted(self)

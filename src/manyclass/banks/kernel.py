@@ -8,6 +8,7 @@ not multiplied there either.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,7 @@ AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
 SOLVER_TOLERANCE = 1e-3  # of LIBSVM on a margin, by default
 FEW_PRODUCTS = 1e8  # of numbers, for the kernel of a pair: below, a call for each costs too much
 LONG_CALL = 1e11  # products of all pairs together: seconds, in which no interrupt is heard
+FEW_ROWS = 128  # to measure rounding on
 EXCUSED = 0.01  # share of negative squared spans that is put down to rounding
 
 
@@ -222,6 +224,18 @@ class KernelBank(Bank):
         """Return the margins (n, l) of every column; all entries are computed."""
         return self.scorer()(X)
 
+    def error_in_single(self, X) -> float:
+        """Return by how much the margins of some rows are wrong in single precision.
+
+        It depends on the kernel, on how far the features are from their mean, and on the
+        coefficients: measured it is known for all of them.
+        """
+        finite = ~self.constant
+        with np.errstate(over="ignore", invalid="ignore"):
+            single, double = (self.scorer(dtype)(X) for dtype in (np.float32, np.float64))
+            error = np.abs(single - double)[:, finite].max(initial=0.0)
+        return float(np.nan_to_num(error, nan=np.inf))
+
     def leave_one_out(
         self,
         X,
@@ -251,8 +265,7 @@ class KernelBank(Bank):
         rows = np.arange(len(y)) if rows is None else rows
         duals = self.duals.tocsc()
         # Single precision where its error stays below the solver's own tolerance.
-        largest = np.abs(duals).sum(axis=0).max(initial=0.0)
-        single = np.finfo(np.float32).eps * largest < SOLVER_TOLERANCE
+        single = self.error_in_single(X[rows[:: 1 + len(rows) // FEW_ROWS]]) < SOLVER_TOLERANCE
         scores = self.scorer(np.float32 if single else np.float64)(_part(X, rows))
         place = np.full(len(y), -1)
         place[rows] = np.arange(len(rows))
@@ -369,7 +382,7 @@ def fit_kernel_bank(
     values = np.concatenate([column[1] for column in columns])
     duals = coo_array((values, (support, index)), shape=(X.shape[0], len(columns))).tocsr()
     intercept = np.array([column[2] for column in columns])
-    return KernelBank(
+    bank = KernelBank(
         kernel,
         X,
         y,
@@ -381,6 +394,19 @@ def fit_kernel_bank(
         converged=all(column[4] for column in columns),
         dtype=dtype,
     )
+    if dtype == np.float32:
+        _warn_of_rounding(bank.error_in_single(X[:: 1 + X.shape[0] // FEW_ROWS]))
+    return bank
+
+
+def _warn_of_rounding(error: float) -> None:
+    if error > SOLVER_TOLERANCE:
+        warnings.warn(
+            f"with dtype=np.float32 margins are wrong by up to {error:.2g}: scale the features, so "
+            "that they are of the size of 1 and around 0, or use dtype=np.float64.",
+            UserWarning,
+            stacklevel=7,
+        )
 
 
 def _is_one_call(kernel, X, n_rows: int, code: NDArray[np.int8], n_jobs: int) -> bool:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 RIDGE = 1e-10  # relative to the kernel's diagonal: duplicates make it singular
-# How far below zero, relative to K(x, x), a squared span may fall: duplicates leave H a condition
-# number of 1 / RIDGE and more, hence errors of 1e-6; kernels that are not positive definite give
-# spans of order -1.
+# How far below zero, relative to K(x, x) or its mean, a squared span may fall: duplicates leave H
+# a condition number of 1 / RIDGE and more, hence errors of 1e-6; kernels that are not positive
+# definite give spans of order -1.
 ROUNDING = 1e-4
 
 
@@ -41,12 +41,15 @@ def squared_spans(
         return np.maximum(diagonal, 0.0), int((diagonal < 0).sum())
     order = np.argsort(~free, kind="stable")  # the free ones first
     K = K[order[:, None], order]
+    spans = np.diagonal(K).copy()
+    if f > 1:
+        K = _centred(K, f)
+        spans[f:] = np.diagonal(K)[f:]
     H = np.ones((f + 1, f + 1))
     H[:-1, :-1] = K[:f, :f]
-    H.flat[: f * (f + 2) : f + 2] += RIDGE * max(diagonal.mean(), 1e-300)
+    H.flat[: f * (f + 2) : f + 2] += RIDGE * max(np.diagonal(K).mean(), 1e-300)
     H[-1, -1] = 0.0
     inverse = np.linalg.inv(H)
-    spans = np.diagonal(K).copy()
     own = np.diagonal(inverse)[:-1]
     if f > 1:  # a single one has nothing to be spanned by, and keeps K_pp
         spans[:f] = 1.0 / own
@@ -54,5 +57,16 @@ def squared_spans(
     v[:-1] = K[:f, f:]
     spans[f:] -= np.einsum("ij,ij->j", v, inverse @ v)
     spans[order] = spans.copy()
-    below = int((spans < -ROUNDING * np.abs(diagonal)).sum())
+    size = np.abs(diagonal)
+    below = int((spans < -ROUNDING * np.maximum(size, size.mean())).sum())
     return np.maximum(spans, 0.0), below
+
+
+def _centred(K: NDArray[np.float64], f: int) -> NDArray[np.float64]:
+    """Move the origin of feature space to the mean of the free ones.
+
+    It makes no difference to distances from their affine span, but a large one to what
+    is lost in taking them.
+    """
+    means = K[:, :f].mean(axis=1)
+    return K - means[:, None] - means + means[:f].mean()

@@ -1,8 +1,8 @@
-"""Votes of the nearest neighbours of two classes, under any bias of their distances.
+"""Votes of the nearest neighbours of two classes, and class distances, under any bias.
 
-The neighbours of either side are kept in ascending order, so the lists of the two
-sides are merged anew for every bias, and one merge gives the votes for every number
-of neighbours.
+The neighbours of either side are kept in ascending order. For votes the lists of the
+two sides are merged anew for every bias, and one merge gives the votes for every number
+of neighbours; for class distances one sum along each list serves all biases.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 from manyclass._compiled import kernel, summing_kernel
 
 TILE_ENTRIES = 2**14  # of the samples that distances are taken to, to stay in cache
+ALIKE = 1.0 + 1e-12  # ratio that rounding may leave between equal means
 
 
 @summing_kernel
@@ -108,7 +109,7 @@ def merge(distances, kept, more, bias, votes):
 
 
 @kernel
-def count_errors(distances, kept, more, sides, biases, errors):
+def count_vote_errors(distances, kept, more, sides, biases, errors):
     """errors[b, J - 1] += 1 for every row that J neighbours with ``biases[b]`` get wrong."""
     votes = np.empty(errors.shape[1])
     for i in range(sides.size):
@@ -125,3 +126,56 @@ def count_votes(distances, kept, more, bias, n_neighbors, votes):
     for i in range(votes.size):
         merge(distances[i], kept[i], more[i], bias, each)
         votes[i] = each[-1]
+
+
+@kernel
+def average(distances, kept, means):
+    """means[c, J - 1] = mean distance to the J nearest of side c, to all if there are fewer.
+
+    Infinite for a side without any. Sums are taken in ascending order, whatever the
+    order of the samples; a distance that rounding left below zero is zero.
+    """
+    for c in range(2):
+        total, used = 0.0, 0
+        for J in range(1, means.shape[1] + 1):
+            if used < kept[c]:
+                total += max(distances[c, used], 0.0)
+                used += 1
+            means[c, J - 1] = total / used if used > 0 else np.inf
+
+
+@kernel
+def is_less(d, other):
+    """Whether d < other, and not by rounding alone."""
+    return ALIKE * d < other
+
+
+@kernel
+def contrast(d_0, d_1):
+    """(d_0 - d_1) / (d_0 + d_1); 0 where they are alike, and its limit where one is infinite."""
+    if is_less(d_0, d_1):
+        return -1.0 if d_1 == np.inf else (d_0 - d_1) / (d_0 + d_1)
+    if is_less(d_1, d_0):
+        return 1.0 if d_0 == np.inf else (d_0 - d_1) / (d_0 + d_1)
+    return 0.0
+
+
+@kernel
+def count_distance_errors(distances, kept, sides, biases, errors):
+    """errors[b, J - 1] += 1 for every row nearer to the wrong side, by J samples of each."""
+    means = np.empty((2, errors.shape[1]))
+    for i in range(sides.size):
+        average(distances[i], kept[i], means)
+        for b in range(biases.size):
+            for J in range(1, means.shape[1] + 1):
+                is_second = is_less(biases[b] * means[1, J - 1], means[0, J - 1])
+                errors[b, J - 1] += is_second != (sides[i] == 1)
+
+
+@kernel
+def contrast_distances(distances, kept, bias, n_neighbors, contrasts):
+    """contrasts[i] = contrast of row i's distances to the sides, by ``n_neighbors`` of each."""
+    means = np.empty((2, n_neighbors))
+    for i in range(contrasts.size):
+        average(distances[i], kept[i], means)
+        contrasts[i] = contrast(means[0, -1], bias * means[1, -1])

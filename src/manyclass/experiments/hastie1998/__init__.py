@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from manyclass.experiments.hastie1998.claims import CLAIMS
-from manyclass.experiments.hastie1998.gaussians import config, section, tasks
+from manyclass.experiments.hastie1998.gaussians import config, tasks
+from manyclass.experiments.hastie1998.gaussians_page import section
 from manyclass.experiments.hastie1998.mixtures import mixture_experiment
 from manyclass.experiments.runner import Experiment
 

@@ -1,11 +1,8 @@
-"""Figure 3 of Hastie & Tibshirani (1998): ten Gaussian classes in 20 dimensions."""
+"""Figure 3 of Hastie & Tibshirani (1998), ten Gaussian classes in 20 dimensions: measuring."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
-from itertools import pairwise
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,19 +17,13 @@ from manyclass import CoupledSVC
 from manyclass.experiments.hastie1998.tools import (
     Pairs,
     in_pairs,
-    mean_interval,
     measured,
     measured_pairs,
-    metrics_table,
-    ratio_interval,
     split_name,
 )
-from manyclass.experiments.pages import Summary, paired, save_figure, summarise
-from manyclass.experiments.results import Measurement
 from manyclass.experiments.runner import Row, Task
-from manyclass.learners.neighbors import PairwiseNeighbors
+from manyclass.learners.neighbors import MOST_OF_CLASS, PairwiseNeighbors
 from manyclass.learners.thresholds import ThresholdOptimized
-from manyclass.report import markdown_table
 from manyclass.simulated import gaussian_classes
 
 Reading = Literal["deviations", "eigenvalues"]
@@ -62,14 +53,33 @@ PRINTED = {
 }
 
 LDA_PAIRS, NN_PAIRS = "LDA pairs", "NN pairs"
+DISTANCES = f"{NN_PAIRS}, distances"
 THRESHOLDS = "thresholds"
 CALIBRATED = "LDA pairs, calibrated"
 FAMILIES = {
     "LDA": (LDA_PAIRS, f"{LDA_PAIRS}, {THRESHOLDS}", f"{LDA_PAIRS}, cross-validated {THRESHOLDS}"),
-    "J-NN": (f"{NN_PAIRS}, same J", NN_PAIRS, f"{NN_PAIRS}, {THRESHOLDS}"),
+    "J-NN": (
+        *(f"{NN_PAIRS}, same J", NN_PAIRS, f"{NN_PAIRS}, {THRESHOLDS}"),
+        *(DISTANCES, f"{DISTANCES}, {THRESHOLDS}"),
+    ),
 }
-THRESHOLDED = {"LDA": FAMILIES["LDA"][1], "J-NN": FAMILIES["J-NN"][2]}
-PLAIN = {"LDA": FAMILIES["LDA"][0], "J-NN": FAMILIES["J-NN"][1]}
+
+
+class Kind(NamedTuple):
+    """Pairs of a base rule, with one kind of evidence."""
+
+    base: str
+    plain: str
+    thresholded: str
+
+
+KINDS = {
+    "LDA": Kind("LDA", *FAMILIES["LDA"][:2]),
+    "J-NN by votes": Kind("J-NN", *FAMILIES["J-NN"][1:3]),
+    "J-NN by distances": Kind("J-NN", *FAMILIES["J-NN"][3:]),
+}
+VOTES = KINDS["J-NN by votes"]
+THRESHOLDED = {name: kind.thresholded for name, kind in KINDS.items()}
 METHODS = (
     *(
         method
@@ -84,9 +94,6 @@ METHODS = (
     "QDA",
     "Bayes",
 )
-
-
-# -- measuring -------------------------------------------------------------------------
 
 
 def measure_gaussians(
@@ -117,23 +124,35 @@ def _linear(X, y, X_test, y_test) -> Iterator[Row]:
 
 
 def _neighbours(X, y, X_test, y_test) -> Iterator[Row]:
-    """Yield J-NN and its pairs: with the same J, with a J each, and with biased distances."""
+    """Yield J-NN and its pairs: with the same J, with a J each, and with biased distances.
+
+    Neighbours vote in these, as in the paper; with a J each, and with biases, also the
+    distances of the classes are compared.
+    """
     J = choose_neighbours(X, y)
     plain = KNeighborsClassifier(J).fit(X, y)
     # Shares of J votes are no estimates of probabilities: their log-loss is infinite.
     yield Row("J-NN", "error", float(np.mean(plain.predict(X_test) != y_test)))
     yield Row("J-NN", "neighbours", J)
+    numbers = range(1, MOST_NEIGHBORS + 1)
     learners = (
-        PairwiseNeighbors(J, biases=1.0),
-        PairwiseNeighbors(range(1, MOST_NEIGHBORS + 1), biases=1.0),
-        PairwiseNeighbors(range(1, MOST_NEIGHBORS + 1)),
+        PairwiseNeighbors(J, biases=1.0, evidence="votes"),
+        PairwiseNeighbors(numbers, biases=1.0, evidence="votes"),
+        PairwiseNeighbors(numbers, evidence="votes"),
+        PairwiseNeighbors(biases=1.0),
+        PairwiseNeighbors(),
     )
     for method, learner in zip(FAMILIES["J-NN"], learners, strict=True):
         model = in_pairs(learner).fit(X, y)
         yield from measured_pairs(method, Pairs(model, X_test), y_test)
         fitted = model.estimators_
-        yield Row(method, "neighbours per class", np.mean([e.n_neighbors_ for e in fitted]) / 2)
+        yield Row(method, "neighbours per class", _neighbours_per_class(fitted))
         yield Row(method, "bias", _mean_bias([e.bias_ for e in fitted]))
+
+
+def _neighbours_per_class(fitted: list[PairwiseNeighbors]) -> float:
+    """Return how many samples of a class are asked on average: votes are of two classes."""
+    return float(np.mean([e.n_neighbors_ / (2 if e.evidence == "votes" else 1) for e in fitted]))
 
 
 def _mean_bias(biases: list[float]) -> float:
@@ -177,123 +196,9 @@ def tasks(scale: str) -> list[Task]:
 
 def config(scale: str) -> dict[str, Any]:
     """Return what the scale means."""
-    return {**SIZES[scale], "readings": READINGS, "most_neighbours": MOST_NEIGHBORS}
-
-
-# -- the page --------------------------------------------------------------------------
-
-
-def section(rows: list[Measurement], folder: Path) -> str:
-    """Return errors, boxplots, and where the gain comes from, for both readings."""
-    summary = summarise(rows)
-    parts = [
-        "Ten Gaussian classes in 20 dimensions, means uniform on [0, 1], random principal axes. "
-        "What is printed about the covariances has two readings: see the Bayes error. Thresholds "
-        "are chosen on the training set, by leave-one-out for neighbours; the paper does not say "
-        "how it chose them. Rows below the pairs of neighbours are not in the paper."
-    ]
-    for reading, meaning in READINGS.items():
-        if (reading, "LDA", "error") in summary:
-            parts += [f'### Reading "{reading}": {meaning}', *_of_reading(rows, reading, folder)]
-    return "\n\n".join(parts)
-
-
-def _of_reading(rows: list[Measurement], reading: str, folder: Path) -> list[str]:
-    summary = summarise(rows)
-    n = len(summary[reading, "LDA", "error"].values)
-    picture = save_figure(
-        folder / f"figure3_{reading}.png",
-        partial(_boxplots, summary=summary, reading=reading),
-        ncols=2,
-        figsize=(11, 5),
-        sharey=True,
-    )
-    return [
-        picture,
-        f"Means over {n} simulations, with the standard deviation of the error:",
-        metrics_table(summary, reading, METHODS),
-        "What pairing, choosing J for each pair, and thresholds contribute to the coupled rule "
-        "(ratio of errors, geometric mean and 95 % interval over the simulations):",
-        _contributions(rows, reading),
-        _reading_of_contributions(rows, reading),
-        "Pairwise neighbours beside the paper's (the difference in its standard errors). Of "
-        "several numbers of neighbours that are equally good for a pair we take the largest, "
-        "of several biases the one nearest to 1; the paper does not say:",
-        _beside_paper(summary, reading),
-    ]
-
-
-def _boxplots(axes, summary: dict[tuple[str, str, str], Summary], reading: str) -> None:
-    """Draw the test errors as the paper does, with unthresholded pairs beside."""
-    for ax, base in zip(axes, FAMILIES, strict=True):
-        pairs = [f"{p}, {rule}" for p in (PLAIN[base], THRESHOLDED[base]) for rule in _RULES]
-        values = [100 * summary[reading, m, "error"].values for m in (base, *pairs)]
-        labels = [base] + [f"{w}\n{r}" for w in ("pairs,", "thresholds,") for r in _RULES]
-        ax.boxplot(values, widths=0.6, medianprops={"color": "C3"})
-        ax.set_xticks(range(1, len(labels) + 1), labels, fontsize=9)
-        ax.set_title(f"{base} and its pairs")
-        ax.grid(axis="y", alpha=0.3)
-        ax.set_ylim(bottom=0)
-    axes[0].set_ylabel("test error, %")
-
-
-_RULES = ("coupled", "max-wins")
-
-
-def _contributions(rows: list[Measurement], reading: str) -> str:
-    table = []
-    for base, pairs in FAMILIES.items():
-        steps = [base, *(f"{p}, coupled" for p in pairs)]
-        if base == "LDA":  # the thresholds from folds are an alternative, not a further step
-            steps = steps[:3]
-        for before, after in [*pairwise(steps), (steps[0], steps[-1])]:
-            first, second = paired(rows, reading, "error", (after, before))
-            ratio = ratio_interval(first, second)
-            table.append([f"{after}", before, ratio.format()])
-    return markdown_table(["error of", "divided by that of", "ratio"], table)
-
-
-def _reading_of_contributions(rows: list[Measurement], reading: str) -> str:
-    """Say what is left of the error with thresholds, and without."""
-    sentences = []
-    for base in FAMILIES:
-        whole = ratio_interval(*_errors(rows, reading, THRESHOLDED[base], base))
-        plain = ratio_interval(*_errors(rows, reading, PLAIN[base], base))
-        sentences.append(
-            f"Pairs of {base} with thresholds have {100 * whole.mean:.0f} % of the error of "
-            f"{base}, without thresholds {100 * plain.mean:.0f} %."
-        )
-    return " ".join(sentences)
-
-
-def _errors(rows: list[Measurement], reading: str, pairs: str, base: str):
-    return paired(rows, reading, "error", (f"{pairs}, coupled", base))
-
-
-def _beside_paper(summary: dict[tuple[str, str, str], Summary], reading: str) -> str:
-    method = THRESHOLDED["J-NN"]
-    table = []
-    for metric, owner in (("neighbours per class", method), ("neighbours", "J-NN")):
-        printed, error = PRINTED[metric]
-        ours = summary[reading, owner, metric]
-        own_error = ours.deviation / np.sqrt(len(ours.values))
-        distance = f"{(ours.mean - printed) / error:+.1f}"
-        table.append(
-            [
-                f"{owner}: {metric}",
-                f"{ours.mean:.2f} ({own_error:.3f})",
-                f"{printed:.2f} ({error:.3f})",
-                distance,
-            ]
-        )
-    bias = mean_interval(summary[reading, method, "bias"].values)
-    table.append(
-        [f"{method}: bias, %", bias.format("{:.1f}", 100), f"{100 * PRINTED['bias'].value:g}", ""]
-    )
-    for rule in _RULES:
-        median = np.median(summary[reading, f"{method}, {rule}", "error"].values)
-        printed_median = f"{100 * PRINTED['median error'].value:g}" if rule == "max-wins" else ""
-        table.append(
-            [f"{method}, {rule}: median error, %", f"{100 * median:.1f}", printed_median, ""]
-        )
-    return markdown_table(["", "ours (standard error)", "paper", "difference"], table)
+    return {
+        **SIZES[scale],
+        "readings": READINGS,
+        "most_neighbours": MOST_NEIGHBORS,
+        "most_neighbours_of_a_class": MOST_OF_CLASS,
+    }
