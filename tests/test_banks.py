@@ -32,7 +32,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from manyclass import CoupledClassifier, codes
 from manyclass.banks import Bank, ConstantModel, LinearBank, Untrusted, fit_bank, response_kind
-from manyclass.banks.generic import PairwiseModel
+from manyclass.banks.pairwise import PairwiseModel
 from manyclass.learners import ThresholdOptimized
 
 X, y = make_blobs(80, n_features=3, centers=4, cluster_std=4.0, random_state=0)

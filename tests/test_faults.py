@@ -13,16 +13,25 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from joblib import parallel_config
 from numba.core import config as numba_config
 from numpy.testing import assert_array_equal
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from manyclass import CoupledClassifier, CoupledSVC, _compiled, experiments
+from manyclass import CoupledClassifier, CoupledSVC, DecisionClassifier, _compiled, experiments
 from manyclass.experiments import results as results_module
 from manyclass.experiments.results import Measurement, Results
+from manyclass.learners import (
+    BinnedNaiveBayes,
+    BoostedNaiveBayes,
+    KernelLogisticRegression,
+    PairwiseNeighbors,
+    ThresholdOptimized,
+)
 
 X, y = load_iris(return_X_y=True)
 SOURCES = str(Path(_compiled.__file__).parents[1])
@@ -289,6 +298,34 @@ class TestFailingFit:
             model.fit(self.marked, y)
         assert vars(model) == {**learned, "estimator": model.estimator}
         assert_array_equal(model.predict_proba(self.marked), expected)
+
+    @pytest.mark.parametrize(
+        "model",
+        [
+            DecisionClassifier(),
+            ThresholdOptimized(),
+            BoostedNaiveBayes(),
+            BinnedNaiveBayes(),
+            KernelLogisticRegression(),
+        ],
+        ids=lambda model: type(model).__name__,
+    )
+    def test_other_estimators_keep_what_they_knew(self, model):
+        model = clone(model)
+        expected, learned = model.fit(X, y == 1).predict_proba(X), vars(model).copy()
+        narrow = pd.DataFrame(X[:, :2], columns=["a", "b"])
+        with pytest.raises(ValueError, match="Negative values"):
+            model.fit(narrow, y == 1, sample_weight=-np.ones(150))
+        assert vars(model) == learned
+        assert_array_equal(model.predict_proba(X), expected)
+
+    def test_neighbours_keep_what_they_knew(self):
+        model = PairwiseNeighbors().fit(X, y == 1)
+        expected, learned = model.predict_proba(X), vars(model).copy()
+        with pytest.raises(ValueError, match="only one class"):
+            model.fit(X[:, :2], y == 7)
+        assert vars(model) == learned
+        assert_array_equal(model.predict_proba(X), expected)
 
     def test_so_does_one_whose_calibration_fails(self, monkeypatch):
         from manyclass.calibration import Sigmoid

@@ -159,6 +159,12 @@ def test_margins_of_svc_with_two_classes():
     assert_allclose(model.decision_function(X_new), expected.decision_function(X_new), atol=1e-10)
 
 
+@pytest.mark.parametrize("rows", [TWO, slice(None)], ids=["k=2", "k=4"])
+def test_margins_of_no_rows(rows):
+    model = CoupledSVC(decision_function_shape="ovo").fit(X[rows], y[rows])
+    assert model.decision_function(X[:0]).shape == ((0,) if rows is TWO else (0, 6))
+
+
 def dense(array):
     return array.toarray() if sparse.issparse(array) else array
 

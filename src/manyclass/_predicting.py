@@ -164,7 +164,12 @@ class Predictions(ClassifierMixin, BaseEstimator):
         return answer
 
     def _by_blocks(
-        self, X, of_block: Callable[[NDArray, Any], NDArray], width: int
+        self,
+        X,
+        of_block: Callable[[NDArray, Any], NDArray],
+        width: int,
+        *,
+        calibrated: bool = True,
     ) -> NDArray[np.float64]:
         """Score, calibrate and combine a block of rows at a time."""
         check_is_fitted(self)
@@ -184,7 +189,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
             block = X if n <= rows else take_rows(X, slice(first, last))
             values = scores_of(block)
             check_no_nan(values, np.arange(first, last))
-            if self.calibration_ is not None:
+            if calibrated and self.calibration_ is not None:
                 self.calibration_.transform(values, out=values)
             out[first:last] = of_block(values, block)
         return out

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
 from manyclass._sigmoid_kernel import HEAVIEST, fit_sigmoids
+
+# They are at home in temperature.py, and known by this address, too.
 from manyclass.temperature import FLOOR as FLOOR
 from manyclass.temperature import apply_temperature as apply_temperature
 from manyclass.temperature import fit_temperature as fit_temperature

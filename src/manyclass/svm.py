@@ -14,7 +14,6 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._coupled import CoupledBase
-from manyclass._sklearn import check_any_rows
 from manyclass.banks import KernelBank
 from manyclass.codes import pair_columns
 from manyclass.combining import Combiner
@@ -160,7 +159,10 @@ class CoupledSVC(CoupledBase):
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
-            Multiplies C per sample, and weighs the calibration.
+            Multiplies C per sample, and weighs the calibration. Weights are counts of
+            samples: a weight of 2 is a copy, and weights that sum to 1 are taken for one
+            sample in all, on which little can be calibrated. Scale weights that only say
+            what matters more to sum to n.
 
         Returns
         -------
@@ -187,7 +189,9 @@ class CoupledSVC(CoupledBase):
         if self.decision_function_shape == "ovr":
             return super().decision_function(X)
         columns, signs = self._as_in_svc()
-        margins = self._bank().scores(check_any_rows(self, X, reset=False))[:, columns] * signs
+        margins = self._by_blocks(
+            X, lambda values, rows: values[:, columns] * signs, len(columns), calibrated=False
+        )
         return margins[:, 0] if len(self.classes_) == 2 else margins
 
     # ------------------------------------------------------------------ what SVC tells

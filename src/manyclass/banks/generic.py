@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from threadpoolctl import threadpool_limits
 
 from manyclass._jobs import run_tasks
 from manyclass._sklearn import check_fit_params, n_samples, take_rows
+from manyclass.banks.pairwise import PairwiseModel, check_square, is_everything, take_part
 
 Kind = Literal["margin", "probability", "log-odds", "centred"]
 """What a bank answers: ``decision_function``; the positive side's ``predict_proba`` r; its
@@ -70,49 +70,6 @@ class ConstantModel(ClassifierMixin, BaseEstimator):
         """Return certainty of the only side there is, 1/2 where there is none."""
         r = 0.5 if self.positive is None else float(self.positive)
         return np.tile([1.0 - r, r], (n_samples(X), 1))
-
-
-def _has(method: str) -> Callable[[PairwiseModel], bool]:
-    return lambda self: hasattr(self.estimator, method)
-
-
-class PairwiseModel(ClassifierMixin, BaseEstimator):
-    """A model of a kernel or distance matrix, asked with the matrix of all training samples.
-
-    Parameters
-    ----------
-    estimator : fitted binary classifier
-        It knows the matrix between its own training samples.
-    rows : int array
-        Which of all training samples these are: the columns of the matrix that it is asked with.
-    """
-
-    def __init__(self, estimator, rows: NDArray[np.intp]):
-        self.estimator = estimator
-        self.rows = rows
-
-    @property
-    def classes_(self) -> NDArray[np.int64]:
-        """The negative and the positive side."""
-        return self.estimator.classes_
-
-    def cut(self, X, rows: NDArray[np.intp] | None = None):
-        """Return the columns of X that the estimator knows, and of its rows those given."""
-        return take_part(X, rows, self.rows)
-
-    @available_if(_has("decision_function"))
-    def decision_function(self, X) -> NDArray[np.float64]:
-        """Return the margins of rows of the matrix."""
-        return self.estimator.decision_function(self.cut(X))
-
-    @available_if(_has("predict_proba"))
-    def predict_proba(self, X) -> NDArray[np.float64]:
-        """Return the probabilities of rows of the matrix."""
-        return self.estimator.predict_proba(self.cut(X))
-
-    def predict(self, X) -> NDArray:
-        """Return 1 for the positive side, 0 for the negative."""
-        return self.estimator.predict(self.cut(X))
 
 
 class Bank:
@@ -279,15 +236,6 @@ def _places_of_classes(y: NDArray[np.intp], k: int) -> tuple[NDArray[np.intp], N
     return np.argsort(y, kind="stable"), np.cumsum(np.bincount(y, minlength=k))
 
 
-def check_square(estimator, X) -> None:
-    """Raise a ``ValueError`` if X cannot be the matrix between all training samples."""
-    if X.shape != (X.shape[0], X.shape[0]):
-        raise ValueError(
-            f"X has shape {X.shape}: {type(estimator).__name__} takes a kernel or distance matrix, "
-            "which must be square, with a row and a column for every training sample."
-        )
-
-
 def _fit_columns(
     batch: slice, estimator, X, y, code, rows, order, ends, seeds, pairwise: bool, /, **params
 ) -> list[Any]:
@@ -319,25 +267,8 @@ def _own_part(estimator, X, rows: NDArray[np.intp], pairwise: bool):
 
     X itself if that is all of it, and the estimator keeps it.
     """
-    kept = _is_everything(rows, n_samples(X)) and not _overwrites(estimator)
+    kept = is_everything(rows, n_samples(X)) and not _overwrites(estimator)
     return with_narrow_indices(X if kept else take_part(X, rows, rows if pairwise else None))
-
-
-def take_part(X, rows: NDArray[np.intp] | None, columns: NDArray[np.intp] | None):
-    """Return rows and columns of X, all where ``None``; an array is copied once, if at all."""
-    if columns is not None and _is_everything(columns, X.shape[1]):
-        columns = None
-    if rows is None:
-        return X if columns is None else take_rows(X, columns, axis=1)
-    if columns is None:
-        return take_rows(X, rows)
-    if isinstance(X, np.ndarray):
-        return X[np.ix_(rows, columns)]
-    return take_rows(take_rows(X, rows), columns, axis=1)
-
-
-def _is_everything(places: NDArray[np.intp], n: int) -> bool:
-    return len(places) == n and bool((places == np.arange(n)).all())
 
 
 def with_narrow_indices(X):

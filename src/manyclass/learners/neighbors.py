@@ -19,6 +19,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from manyclass._restoring import unchanged_on_error
 from manyclass.learners._neighbors_kernel import (
     contrast_distances,
     count_distance_errors,
@@ -250,6 +251,10 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
                 "metric='precomputed' is not supported: pass the samples and a function of two of "
                 "them as metric."
             )
+        with unchanged_on_error(self):
+            return self._fit(X, y)
+
+    def _fit(self, X, y):
         X = self._check_rows(X, reset=True)
         classes, sides = encode_binary(y, type(self).__name__)
         check_consistent_length(X, sides)
