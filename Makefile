@@ -4,8 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# Tests and experiments on files look for them here; without it they are skipped or fetched.
-export MANYCLASS_DATA ?= $(abspath $(wildcard ../shared/data))
+# The data sets of the papers are looked for in the folder that MANYCLASS_DATA names: as it is set,
+# or ../shared/data where there is such a folder. Without one they are fetched from OpenML, and tests
+# and benchmarks of those that are not to be had are skipped.
+ifneq ($(wildcard ../shared/data),)
+MANYCLASS_DATA ?= $(abspath ../shared/data)
+endif
+export MANYCLASS_DATA
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:

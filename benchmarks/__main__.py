@@ -23,6 +23,7 @@ from benchmarks import (
     softmax,
     svm,
 )
+from manyclass._files import replace_file
 from manyclass.report import markdown_table, text_table
 
 ROOT = Path(__file__).parent.parent
@@ -43,23 +44,25 @@ TABLES = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", default=list(TABLES), metavar="NAME")
-    for name in parser.parse_args().names:
-        if name not in TABLES:
-            parser.error(f"no benchmark {name!r}: choose from {', '.join(TABLES)}")
+    names = parser.parse_args().names
+    unknown = [name for name in names if name not in TABLES]
+    if unknown:
+        parser.error(f"no benchmark {unknown[0]!r}: choose from {', '.join(TABLES)}")
+    for name in names:
         make, header = TABLES[name]
         rows = make()
         print(f"\n{name}\n\n{text_table(header, rows)}", flush=True)
         table = markdown_table(header, rows)
-        (ROOT / "benchmarks" / "results" / f"{name}.md").write_text(table + "\n")
+        replace_file(ROOT / "benchmarks" / "results" / f"{name}.md", table + "\n")
         for page in PAGES:
             insert(page, name, table)
 
 
 def insert(page: Path, name: str, table: str) -> None:
     """Replace the table of that name in a page that has a place for it."""
-    text = page.read_text()
+    text = page.read_text("utf-8")
     pattern = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-    page.write_text(pattern.sub(lambda match: f"{match[1]}{table}\n{match[2]}", text))
+    replace_file(page, pattern.sub(lambda match: f"{match[1]}{table}\n{match[2]}", text))
 
 
 if __name__ == "__main__":

@@ -580,6 +580,10 @@ def test_program_says_what_it_cannot_write(wine):
     assert "X, y = ...  # a DataFrame of 178 rows and 13 columns" in text
     assert "'own': ...,  # as it was made" in text
     assert "from test_app_compare import Stumbling" in text
+    limited = [Candidate("own", CoupledClassifier(code=code), most_rows=100)]
+    text = program(compare(*wine, candidates=limited, cv=2))
+    compile(text, "<program>", "exec")
+    assert "Candidate('own', ..., most_rows=100),  # as it was made" in text
     quoted = program(
         compare(*wine, candidates={'it\'s "x"': GaussianNB()}, cv=2), Source("a'b.csv")
     )
@@ -619,6 +623,29 @@ def test_command_reads_files_and_counts_rows_from_one(tmp_path, capsys):
     assert sorted(p.name for p in report.parent.iterdir()) == ["report.html"]
 
 
+def test_reports_replace_reports_only(tmp_path, capsys):
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
+    X, y = table(40)
+    data, page, link = tmp_path / "data.csv", tmp_path / "page.html", tmp_path / "link.html"
+    X.assign(y=y).to_csv(data, index=False)
+    link.symlink_to(data)
+    before = data.read_bytes()
+    words = [str(data), "--only", "logistic", "--folds", "2", "--report"]
+    for path in (data, link):
+        with pytest.raises(ValueError, match=f"{path.name} is read from: write to another file"):
+            run(*words, str(path), "--force")
+    page.write_text("<html>mine</html>")
+    with pytest.raises(ValueError, match=r"page.html exists: choose .* --force to replace it"):
+        run(*words, str(page))
+    assert data.read_bytes() == before and page.read_text() == "<html>mine</html>"
+    assert "folds in" not in capsys.readouterr().err
+    assert run(*words, str(page), "--force") == 0
+    first = page.read_text("utf-8")
+    assert run(*words, str(page), "--seed", "1") == 0
+    assert page.read_text("utf-8") != first
+
+
 def test_command_fails_if_all_do(monkeypatch, capsys):
     bad = [Candidate("bad", Stumbling())], []
     monkeypatch.setattr(comparing, "choose", lambda *args, **kwargs: bad)
@@ -633,9 +660,13 @@ def test_command_fails_if_all_do(monkeypatch, capsys):
         (["iris", "--only", "nothing"], "no candidate 'nothing'"),
         (["iris", "--only", ""], "no candidate was named"),
         (["iris", "--folds", "1", "--quick"], "--folds"),
+        (["iris", "--folds", "0"], r"cv \(--folds\) must be .* got 0"),
         (["iris", "--rows", "0"], "rows must be 2 at least"),
-        (["iris", "--report", "."], "which is a folder"),
-        (["iris", "--report", "/dev/null/report.html"], "no report can be written"),
+        (["iris", "--report", "."], "is a folder: name a file"),
+        (
+            ["iris", "--report", "/dev/null/report.html"],
+            "nothing can be written to /dev/null, which is no folder",
+        ),
     ],
 )
 def test_command_says_what_is_wrong_before_it_starts(words, message, capsys):

@@ -23,7 +23,7 @@ from manyclass.app import fitting, predicting
 from manyclass.app.columns import kinds_of
 from manyclass.app.fitting import LEARNERS, fit_file
 from manyclass.app.predicting import predict_file
-from manyclass.app.tables import read_table
+from manyclass.app.tables import MISSING, read_table
 from manyclass.cli import main
 from manyclass.storage import load_model, read_metadata, save_model
 
@@ -150,7 +150,8 @@ class TestFit:
             ({"C": 0.0}, r"C must be a positive number, got 0\.0"),
             ({"C": np.nan}, r"C must be a positive number"),
             ({"learner": "boosted-naive-bayes", "C": 1.0}, r"has no C: leave --C out"),
-            ({"folds": 1}, r"folds must be 0 or at least 2, got 1"),
+            ({"folds": 1}, r"folds \(--folds\) must be 0, .* got 1"),
+            ({"folds": -3}, r"folds \(--folds\) must be 0, .* or at least 2, got -3"),
             ({"code": "one-vs-rest", "combiner": "wlw2"}, r"'wlw2' is defined for one-vs-one"),
         ],
     )
@@ -171,6 +172,16 @@ class TestFit:
             fit_file("iris", None, tmp_path / "nowhere" / "m.skops")
         with pytest.raises(ValueError, match=r"is a folder"):
             fit_file("iris", None, tmp_path)
+        with pytest.raises(ValueError, match=r"there, which is no folder: choose another"):
+            fit_file("iris", None, tmp_path / "there" / "m.skops")
+        with pytest.raises(ValueError, match=r"there is read from: write to another file"):
+            fit_file(tmp_path / "there", None, tmp_path / "there", force=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "access", lambda *_: False)
+            with pytest.raises(PermissionError, match=r"nothing can be written to the folder"):
+                fit_file("iris", None, tmp_path / "m.skops")
+        with pytest.raises(ValueError, match=r"folds \(--folds\)"):
+            fit_file("iris", None, tmp_path / "m.skops", folds=1)
         assert (tmp_path / "there").read_text() == "mine"
 
     def test_force(self, tmp_path, capsys):
@@ -261,6 +272,17 @@ class TestPredict:
     def test_ids_stay_as_they_are_written(self, predict):
         rows = predict(f"{HEADER},no\n" + "1,2,red,,,007\n1,2,red,,,\n", id_column="no")
         assert [row[0] for row in rows] == ["no", "007", ""]
+        rows = predict(
+            f"{HEADER},no\n" + "".join(f"1,2,red,,,{name}\n" for name in MISSING), id_column="no"
+        )
+        assert [row[0] for row in rows[1:]] == list(MISSING)
+
+    def test_an_id_may_be_a_feature(self, predict):
+        text = f"{HEADER}\n1,2,red,,true\n,3,NA,,true\n"
+        for column, expected in (("colour", ["red", "NA"]), ("size", ["1", ""])):
+            rows = predict(text, id_column=column)
+            assert [row[0] for row in rows[1:]] == expected
+            assert [row[1:] for row in rows] == predict(text)
 
     def test_missing_values(self, predict):
         _, line = predict(f"{HEADER}\n,,,,\n")
@@ -314,7 +336,7 @@ class TestPredict:
             ),
             (f"{HEADER}\n", {"id_column": "sise"}, r"lacks the --id column: 'sise' \(is 'size' m"),
             (f"{HEADER},label\n", {"id_column": "label"}, r"is called 'label', and so is a column"),
-            (f"{HEADER}\n", {"block_rows": 0}, r"rows must be at least 1, got 0"),
+            (f"{HEADER}\n", {"block_rows": 0}, r"\(--block-rows\) must be at least 1, got 0"),
         ],
     )
     def test_faults(self, text, options, message, predict, tmp_path):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from manyclass import __version__
+from manyclass import __version__, combining
 from manyclass.cli import main
 
 COMMANDS = ["demo", "compare", "fit", "predict", "reproduce"]
@@ -25,7 +25,33 @@ def test_every_command_explains_itself(command, capsys):
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
     assert ended.value.code == 0
-    assert f"usage: manyclass {command}" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"usage: manyclass {command}" in said
+    assert said.split("\n\n")[1].endswith(".")  # a sentence that says what it does
+
+
+def test_rules_are_listed(capsys):
+    with pytest.raises(SystemExit):
+        main(["fit", "--help"])
+    said = "".join(capsys.readouterr().out.split())
+    assert all(name in said for name in combining.names())
+
+
+def test_it_is_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "manyclass", "--version"], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and __version__ in done.stdout
+
+
+def test_nothing_is_written_before_a_fault(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("skops", reason="stored models need skops")
+    monkeypatch.chdir(tmp_path)
+    assert main(["fit", "iris", "-o", "m.skops", "--folds", "0"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "m.skops", "iris", "-o", "-", "--block-rows", "0"]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and "--block-rows" in err
 
 
 @pytest.mark.parametrize(

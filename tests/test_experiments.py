@@ -77,6 +77,29 @@ def test_what_an_interrupted_write_left_is_removed(tmp_path, torn):
     assert len(rows_of(run(experiment(range(2)), "quick", tmp_path, bar=False))) == 4
 
 
+def test_an_empty_file_is_begun_anew(tmp_path):
+    path = tmp_path / "results.csv"
+    path.touch()
+    results = run(experiment(range(2)), "quick", tmp_path, bar=False)
+    assert len(rows_of(results)) == len(rows_of(Results(path))) == 4
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"null", b"\xff"])
+def test_a_damaged_config_is_named(content, tmp_path):
+    (tmp_path / "config.json").write_bytes(content)
+    with pytest.raises(ValueError, match=r"config\.json is damaged, .*Choose another --output"):
+        run(experiment(range(2)), "quick", tmp_path, bar=False)
+    assert (tmp_path / "config.json").read_bytes() == content
+
+
+def test_it_is_said_that_there_was_nothing_to_do(tmp_path, capsys):
+    run(experiment(range(2)), "quick", tmp_path, bar=False)
+    assert capsys.readouterr().out == ""
+    run(experiment(range(2)), "quick", tmp_path)
+    said = capsys.readouterr().out
+    assert "all 2 tasks were done before" in said and "--output FOLDER runs them anew" in said
+
+
 def test_processes_give_the_same(tmp_path):
     one = run(experiment(range(4)), "quick", tmp_path / "one", bar=False)
     two = run(experiment(range(4)), "quick", tmp_path / "two", n_jobs=2, bar=False)

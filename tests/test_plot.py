@@ -606,6 +606,19 @@ def test_names_are_shown_as_they_are():
     assert shown[6] == "_hidden" and shown[9] == "''"
 
 
+@pytest.mark.parametrize("title", [None, "a title", "t" * 60])
+@pytest.mark.parametrize(
+    "names", [["malignant", "benign"], ["W" * 30, "another quite long name"], None]
+)
+@pytest.mark.parametrize("code", [[[1], [-1]], [[1, -1, 0], [-1, 1, 1]]])
+def test_codes_of_two_classes_are_within_their_figure(code, names, title):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        display = draw(CodeMatrixDisplay.from_code(code, classes=names, name=title))
+    box, (width, height) = display.figure_.get_tightbbox(), display.figure_.get_size_inches()
+    assert box.x0 >= 0 and box.x1 <= width and box.y0 >= 0 and box.y1 <= height
+
+
 def test_names_that_become_the_same_are_numbered():
     names = ["a" * 30 + c + "b" * 30 for c in "xyz"]
     display = SimplexDisplay.from_predictions([0, 1, 2], np.eye(3), class_names=names)
@@ -678,7 +691,7 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch):
 def test_nothing_is_imported_from_matplotlib_before_it_is_needed(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     files = list(Path(inspect.getfile(manyclass.plot)).parent.glob("*.py"))
-    assert len(files) == 6
+    assert len(files) == 8
     for file in files:
         spec = importlib.util.spec_from_file_location(f"copy_of_{file.stem}", file)
         spec.loader.exec_module(importlib.util.module_from_spec(spec))

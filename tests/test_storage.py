@@ -18,15 +18,16 @@ from scipy.sparse import csr_array, csr_matrix
 from sklearn.datasets import make_blobs
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.metrics import pairwise_distances
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, LinearSVC, NuSVC
+from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR, OneClassSVM
 from threadpoolctl import threadpool_limits
 
 import manyclass
-from manyclass import CoupledClassifier, CoupledSVC, DecisionClassifier, _files, combining, storage
+from manyclass import CoupledClassifier, CoupledSVC, DecisionClassifier, _files, combining
 from manyclass._coupled import CoupledBase
 from manyclass.app.columns import column_transformer
 from manyclass.learners import (
@@ -38,6 +39,7 @@ from manyclass.learners import (
 )
 from manyclass.reliability_decoding import DynamicReliabilityDecoder
 from manyclass.storage import TRUSTED, load_model, read_metadata, save_model
+from manyclass.storage._archive import DESCRIPTION, FORMAT
 
 skops = pytest.importorskip("skops.io")
 
@@ -88,6 +90,10 @@ COUPLED = {
     "binned naive bayes": (CoupledClassifier(BinnedNaiveBayes(categorical_features=[0, 1])), CELLS),
     "neighbours": (CoupledClassifier(PairwiseNeighbors()), X),
     "scikit-learn's neighbours": (CoupledClassifier(KNeighborsClassifier(3)), X),
+    "given distances": (
+        CoupledClassifier(KNeighborsClassifier(3, metric="precomputed")),
+        pairwise_distances(X),
+    ),
     "thresholds": (
         CoupledClassifier(ThresholdOptimized(LogisticRegression()), combiner="max-wins"),
         X,
@@ -154,7 +160,7 @@ def rewrite(path, **members):
 def redescribe(path, change):
     description = read_metadata(path)
     change(description)
-    rewrite(path, **{storage.DESCRIPTION: json.dumps(description)})
+    rewrite(path, **{DESCRIPTION: json.dumps(description)})
 
 
 # -- the same to the last bit ----------------------------------------------------------
@@ -233,7 +239,7 @@ class TestRoundTrip:
     def test_description(self, stored):
         described = read_metadata(stored)
         assert described["metadata"] == {"note": "ü"}
-        assert described["format"] == storage.FORMAT and described["n_features"] == 3
+        assert described["format"] == FORMAT and described["n_features"] == 3
         assert described["versions"]["scikit-learn"] == sklearn.__version__
         assert described["versions"]["manyclass"] == manyclass.__version__
         assert described["versions"]["numpy"] == np.__version__
@@ -268,6 +274,20 @@ class TestWriting:
         assert link.is_symlink() and stored.stat().st_mode & 0o777 == 0o600
         assert isinstance(load_model(stored), GaussianNB)
 
+    @pytest.mark.skipif(os.name == "nt", reason="there are no such modes")
+    @pytest.mark.parametrize(("mask", "mode"), [(0o077, 0o600), (0o002, 0o664), (0o022, 0o644)])
+    def test_new_files_have_the_mode_of_others(self, mask, mode, tmp_path):
+        before = os.umask(mask)
+        try:
+            _files.replace_file(tmp_path / "new", "text")
+            (tmp_path / "new").chmod(0o666)
+            _files.replace_file(tmp_path / "other", "text")
+            _files.replace_file(tmp_path / "new", "again")
+        finally:
+            os.umask(before)
+        assert (tmp_path / "other").stat().st_mode & 0o777 == mode
+        assert (tmp_path / "new").stat().st_mode & 0o777 == 0o666  # as it was
+
     @pytest.mark.skipif(not os.path.exists("/dev/null"), reason="there is no such device")
     def test_devices_are_not_replaced(self):
         with _files.replacing("/dev/null") as file:
@@ -288,6 +308,140 @@ class TestWriting:
         monkeypatch.setitem(sys.modules, "skops.io", None)
         with pytest.raises(ImportError, match=r"need skops: run pip install 'manyclass\[app\]'"):
             save_model(GaussianNB(), tmp_path / "m.skops")
+
+
+# -- places outside of arrays ----------------------------------------------------------
+
+
+def first_of(attribute):
+    """Return what to do something to: a part of a model, by attributes and places."""
+
+    def find(model):
+        for name in attribute.split("."):
+            model = model[int(name)] if name.isdigit() else getattr(model, name)
+        return model
+
+    return find
+
+
+def setting(path, name, change):
+    """Return what breaks a model: an attribute of a part of it is changed."""
+
+    def break_it(model):
+        part = first_of(path)(model) if path else model
+        object.__setattr__(part, name, change(getattr(part, name)))
+
+    return break_it
+
+
+def hide_in_an_array(model):
+    broken = np.empty(len(model.bank_.models), dtype=object)
+    broken[:] = model.bank_.models
+    broken[0]._n_of_class = broken[0]._n_of_class + 10**8
+    model.bank_.models = broken
+
+
+def coupled(estimator, **options):
+    return lambda: CoupledClassifier(estimator, **options).fit(X, y)
+
+
+def alone(estimator, data=X):
+    return lambda: estimator.fit(data, y)
+
+
+def in_batches():
+    model = CoupledClassifier(SGDClassifier(random_state=0))
+    return model.partial_fit(X, y, classes=np.unique(y))
+
+
+NEIGHBORS = coupled(PairwiseNeighbors())
+DYNAMIC = coupled(LinearSVC(), code="one-vs-rest", combiner=DynamicReliabilityDecoder(5))
+DAMAGES = {
+    "dual index": (
+        lambda: CoupledSVC().fit(X, y),
+        lambda model: model.bank_.groups[0].duals.indices.__setitem__(0, 1_000_000),
+    ),
+    "dual format": (
+        lambda: CoupledSVC().fit(X, y),
+        setting("bank_.groups.0", "duals", lambda duals: duals.toarray()),
+    ),
+    "weights": (lambda: CoupledSVC().fit(X, y), setting("", "weights_", lambda w: w[:2])),
+    "code": (lambda: CoupledSVC().fit(X, y), setting("", "code_", lambda code: code[:, :3])),
+    "coefficients": (
+        coupled(LogisticRegression()),
+        setting("bank_", "coef", lambda coef: coef[:, :1]),
+    ),
+    "learners": (in_batches, setting("stream_", "learners", lambda learners: learners[:1])),
+    "bound of a class": (
+        NEIGHBORS,
+        setting("bank_.models.0", "_n_of_class", lambda n: n + 10**8),
+    ),
+    "bound below 0": (
+        NEIGHBORS,
+        setting("bank_.models.0", "_n_of_class", lambda n: n + np.array([-1000, 1000])),
+    ),
+    "bound of a hidden class": (NEIGHBORS, hide_in_an_array),
+    "features of samples": (
+        NEIGHBORS,
+        setting("bank_.models.0", "_fit_X", lambda samples: samples[:, :1]),
+    ),
+    "more neighbours than samples": (
+        NEIGHBORS,
+        setting("bank_.models.0", "n_neighbors_", lambda n: 1000),
+    ),
+    "a bias that is no number": (
+        NEIGHBORS,
+        setting("bank_.models.0", "bias_", lambda bias: np.nan),
+    ),
+    "slacks": (DYNAMIC, setting("reliability_", "_slacks", lambda slacks: slacks[:5])),
+    "sides": (DYNAMIC, setting("reliability_", "_sides", lambda sides: sides[:, :1])),
+    "columns of a measure": (
+        DYNAMIC,
+        lambda model: [
+            setting("reliability_", name, lambda values: values[..., :2])(model)
+            for name in ("_slacks", "_sides", "static_")
+        ],
+    ),
+    "samples to search": (
+        alone(NearestNeighbors(algorithm="brute")),
+        setting("", "n_samples_fit_", lambda n: n + 10**6),
+    ),
+    "features to search by": (
+        alone(NearestNeighbors(algorithm="brute")),
+        setting("", "_fit_X", lambda samples: samples[:, :1].copy()),
+    ),
+    "classes of neighbours": (
+        alone(KNeighborsClassifier(algorithm="brute")),
+        setting("", "_y", lambda labels: labels + 10**8),
+    ),
+    "number of support vectors": (
+        alone(SVC()),
+        setting("", "_n_support", lambda n: n + np.int32([10**8, 0, 0, -(10**8)])),
+    ),
+    "support vectors": (alone(SVC()), setting("", "support_vectors_", lambda SV: SV[:1])),
+    "support": (alone(SVC()), setting("", "support_", lambda support: support[:1])),
+    "dual coefficients": (alone(SVC()), setting("", "_dual_coef_", lambda dual: dual[:, :1])),
+    "intercepts": (alone(NuSVC(nu=0.1)), setting("", "_intercept_", lambda rho: rho[:1])),
+    "sigmoids": (alone(SVC()), setting("", "_probA", lambda A: np.zeros(1))),
+    "number of classes": (
+        alone(SVC()),
+        setting("", "_n_support", lambda n: np.append(n, np.int32(0))),
+    ),
+    "one class": (alone(OneClassSVM()), setting("", "_dual_coef_", lambda dual: dual[:, :1])),
+    "columns of a kernel matrix": (
+        alone(SVC(kernel="precomputed"), X @ X.T),
+        setting("", "support_", lambda support: support + np.int32(10**8)),
+    ),
+    "sparse dual coefficients": (
+        alone(SVC(), csr_matrix(X)),
+        setting("", "_dual_coef_", lambda dual: csr_matrix(dual.shape)),
+    ),
+    "a kernel matrix that is sparse": (
+        alone(SVC(), csr_matrix(X)),
+        setting("", "kernel", lambda kernel: "precomputed"),
+    ),
+    "dense, said to be sparse": (alone(SVC()), setting("", "_sparse", lambda sparse: True)),
+}
 
 
 # -- what is not loaded ----------------------------------------------------------------
@@ -451,23 +605,50 @@ class TestRefused:
         with pytest.raises(ValueError, match="is damaged"):
             load_model(stored)
 
-    @pytest.mark.parametrize("part", ["bank_.groups.0.duals", "weights_", "code_"])
-    def test_places_outside_of_arrays(self, part, tmp_path):
-        model = CoupledSVC().fit(X, y)
-        if part == "weights_":
-            model.weights_ = model.weights_[:2]
-        elif part == "code_":
-            model.code_ = model.code_[:, :3]
-        else:
-            model.bank_.groups[0].duals.indices[0] = 1_000_000
+    @pytest.mark.parametrize("damage", DAMAGES)
+    def test_places_outside_of_arrays(self, damage, tmp_path):
+        """Compiled code would leave the arrays: a crash, for numbers that a file may hold."""
+        make, break_it = DAMAGES[damage]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = make()
         save_model(model, tmp_path / "m.skops")
-        with pytest.raises(ValueError, match="is damaged"):
+        load_model(tmp_path / "m.skops")
+        break_it(model)
+        save_model(model, tmp_path / "m.skops")
+        with pytest.raises(ValueError, match="is damaged, or was not written by manyclass"):
             load_model(tmp_path / "m.skops")
+
+    def test_places_of_cells_are_not_taken_from_the_file(self, tmp_path):
+        model = BinnedNaiveBayes().fit(X, y)
+        expected = model.predict_proba(X)
+        vars(model.bins_)["offsets"] = model.bins_.offsets + 10**8
+        save_model(model, tmp_path / "m.skops")
+        assert_array_equal(load_model(tmp_path / "m.skops").predict_proba(X), expected)
+
+    @pytest.mark.parametrize(
+        ("machine", "data"),
+        [
+            (SVC(), X),
+            (SVC(kernel="precomputed"), X @ X.T),
+            (SVC(), csr_matrix(X)),
+            (NuSVC(nu=0.1, kernel="linear"), X),
+            (SVR(), X),
+            (NuSVR(), csr_matrix(X)),
+            (OneClassSVM(), X),
+            (KNeighborsClassifier(algorithm="brute"), X),
+        ],
+    )
+    def test_whole_machines_are_loaded(self, machine, data, tmp_path):
+        machine.fit(data, y)
+        save_model(machine, tmp_path / "m.skops")
+        loaded = load_model(tmp_path / "m.skops")
+        assert_array_equal(loaded.predict(data), machine.predict(data))
 
 
 class TestVersions:
     def test_later_formats(self, stored):
-        redescribe(stored, lambda d: d.update(format=storage.FORMAT + 1))
+        redescribe(stored, lambda d: d.update(format=FORMAT + 1))
         with pytest.raises(ValueError, match=r"format 2\), this is .* update manyclass"):
             load_model(stored)
 
@@ -483,7 +664,7 @@ class TestVersions:
 
     @pytest.mark.parametrize("content", [b"[]", b"{}", b"\xff", b'{"format": "x", "versions": {}}'])
     def test_broken_descriptions(self, content, stored):
-        rewrite(stored, **{storage.DESCRIPTION: content})
+        rewrite(stored, **{DESCRIPTION: content})
         with pytest.raises(ValueError, match="is damaged"):
             load_model(stored)
 

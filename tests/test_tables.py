@@ -76,6 +76,12 @@ class TestKinds:
         pd.testing.assert_frame_equal(again, X)
         assert labels.tolist() == y.tolist()
 
+    @pytest.mark.parametrize("labels", [[1e19, 1e20, 3.0], [2.0**63, -(2.0**63), 3.0]])
+    def test_labels_beyond_integers_stay_apart(self, labels, write):
+        frame = pd.DataFrame({"a": range(60), "y": labels * 20})
+        _, y = read_table(write(frame, "t.parquet"))
+        assert y.tolist() == [str(label) for label in labels] * 20
+
     def test_parquet_types(self, write):
         frame = pd.DataFrame(
             {
@@ -209,6 +215,7 @@ class TestFiles:
             (gzip.compress(b"a,y\n1,2\n" * 99, mtime=0)[:-9], "t.csv.gz", "not a whole gzip file"),
             (b"no", "t.parquet", "damaged or not a Parquet file"),
             ("a,y\n1,u\n-inf,v\n", "t.csv", "column 'a' is infinite in row 2: leave"),
+            ("a,y\n1,u\n-1e200,v\n", "t.csv", r"'a' is -1e\+200, too large .* in row 2: leave"),
         ],
     )
     def test_faults(self, content, name, message, write):
@@ -289,6 +296,42 @@ class TestBlocks:
         with pytest.raises(ValueError, match=r"rows must be at least 1, got 0"):
             next(read_blocks(write("a,b\n"), rows=0))
 
+    @pytest.mark.parametrize("beside", ["", "NA", "-1", "-1.0"])
+    def test_integers_beyond_signed_ones(self, beside, write):
+        large = "12345678901234567890"
+        table = write(f"x,y\n1,u\n{beside},v\n{large},u\n")
+        number = float(beside) if beside.startswith("-") else np.nan
+        X, _ = read_table(table)
+        (block,) = read_blocks(table, numbers=["x"])
+        for column in (X["x"], conform(block, {"x": "number"})["x"]):
+            assert_array_equal(column, [1.0, number, float(large)])
+
+    def test_text_beside_integers_beyond_signed_ones(self, write):
+        X, _ = read_table(write("x,y\n1,u\n,v\nNA,u\nfew,u\n12345678901234567890,v\n"))
+        assert X["x"].isna().tolist() == [False, True, True, False, False]
+        assert kinds_of(X) == {"x": "category"}
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("a\n1\n\n40\n", [1, np.nan, 40]),
+            ("a\r\n1\r\n\r\n40\r\n", [1, np.nan, 40]),
+            ("a\n\n\n1", [np.nan, np.nan, 1]),
+            ("a\n1\n\n", [1, np.nan]),
+        ],
+    )
+    @pytest.mark.parametrize("numbers", [(), ("a",)])
+    def test_an_empty_line_of_one_column_is_a_row(self, text, expected, numbers, write):
+        table = write(text)
+        assert count_rows(table) == len(expected)
+        blocks = list(read_blocks(table, rows=2, numbers=numbers))
+        read = np.concatenate([conform(block, {"a": "number"})["a"] for block in blocks])
+        assert_array_equal(read, expected)
+
+    def test_verbatim_columns_have_no_missing_values(self, write):
+        (block,) = read_blocks(write("a,b\nNA,NA\n,\n"), numbers=["a"], verbatim=["a"])
+        assert block["a"].tolist() == ["NA", ""] and block["b"].isna().all()
+
     def test_memory_is_bounded(self, write):
         path = write("a,b\n" + "0.123456789,some text\n" * 100_000)
         next(read_blocks(path, rows=1000))  # what is imported and compiled once
@@ -298,7 +341,7 @@ class TestBlocks:
         tracemalloc.stop()
         assert n == 100_000 and peak < 2e6 < path.stat().st_size
 
-    @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=9))
+    @given(st.lists(st.floats(-1e150, 1e150), min_size=1, max_size=9))
     @settings(deadline=None, max_examples=25)
     def test_numbers_are_read_to_the_last_bit(self, tmp_path_factory, values):
         path = tmp_path_factory.mktemp("numbers") / "t.csv"

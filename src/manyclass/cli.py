@@ -35,7 +35,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"manyclass {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    demo = commands.add_parser("demo", help="compare a few classifiers on handwritten digits")
+    summary = "compare a few classifiers on handwritten digits"
+    demo = commands.add_parser("demo", help=summary, description=_sentence(summary))
     comparing.add_arguments(demo)
     demo.set_defaults(run=comparing.run, quick=True)
     for name, room, summary in (
@@ -43,9 +44,7 @@ def _parser() -> argparse.ArgumentParser:
         ("fit", fitting, "fit a classifier to a table, and store it"),
         ("predict", predicting, "probabilities for the rows of a table, by a stored classifier"),
     ):
-        command = commands.add_parser(
-            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
-        )
+        command = commands.add_parser(name, help=summary, description=_sentence(summary))
         room.add_arguments(command)
         command.set_defaults(run=room.run)
     repeat = commands.add_parser(
@@ -59,6 +58,10 @@ def _parser() -> argparse.ArgumentParser:
     repeat.add_argument("--jobs", type=int, default=1, help="processes")
     repeat.set_defaults(run=reproduce)
     return parser
+
+
+def _sentence(summary: str) -> str:
+    return f"{summary[0].upper()}{summary[1:]}."
 
 
 def reproduce(arguments: argparse.Namespace) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,6 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from manyclass._extras import import_extra
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -30,17 +31,9 @@ MOST_CATEGORIES = 50  # columns that a category may become
 LEAST_ROWS = 2  # of a category of its own; rarer ones share one
 UNIQUE = 0.5  # share of the rows that differ, above which texts are no categories
 MOST_TEXTS = 10_000  # different texts, above which they are none in any case
+LARGEST = 1e150  # number, whose square is finite, and the sum of many of them
 DATE = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
 SHOWN = 12  # names in a message
-
-
-def import_extra(name: str, need: str) -> Any:
-    """Return a package that does not come with manyclass, or say how to get it."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        package = name.partition(".")[0]
-        raise ImportError(f"{need} {package}: run pip install 'manyclass[app]'.") from error
 
 
 def import_pandas() -> Any:
@@ -145,7 +138,8 @@ def conform(frame: pd.DataFrame, kinds: Mapping[str, Kind], *, first_row: int = 
     Raises
     ------
     ValueError
-        If a number or a date is none, or a number is infinite; it names the row.
+        If a number or a date is none, or a number is infinite or beyond 1e150; it names
+        the row.
 
     Examples
     --------
@@ -171,10 +165,12 @@ def _as_number(column: pd.Series, first_row: int) -> pd.Series:
         column = column.astype(object).map(str)
     numbers = pd.to_numeric(column, errors="coerce").astype(np.float64)
     _check_read(column, numbers.isna(), "numbers", first_row)
-    infinite = np.flatnonzero(np.isinf(numbers))
-    if len(infinite):
+    beyond = np.flatnonzero(np.abs(numbers) > LARGEST)
+    if len(beyond):
+        found = numbers.iloc[beyond[0]]
+        what = "infinite" if np.isinf(found) else f"{found:g}, too large to compute with,"
         raise ValueError(
-            f"column {column.name!r} is infinite in row {infinite[0] + first_row}: leave the field "
+            f"column {column.name!r} is {what} in row {beyond[0] + first_row}: leave the field "
             "empty if the value is unknown, or use the largest that makes sense."
         )
     return numbers

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from manyclass.app.candidates import NAMES, Candidate, choose, from_mapping, seeded
 from manyclass.app.columns import column_transformer
 from manyclass.app.description import describe
-from manyclass.app.folding import Fold, make_folds, notes_on_folds
+from manyclass.app.folding import Fold, check_folds, make_folds, notes_on_folds
 from manyclass.app.inputs import as_frame, draw, encode, sample, size_of
 from manyclass.app.leaderboard import Entry, Leaderboard
 from manyclass.app.measuring import (
@@ -235,7 +235,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "data", nargs="?", metavar="DATA", help=f"a file or a known data set (default: {DEMO})"
     )
     parser.add_argument("--target", help="the column that holds the classes")
-    parser.add_argument("--report", type=Path, metavar="FILE.html", help="write a page")
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE.html", help="write a page; an earlier one is replaced"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="replace FILE.html even if it is no such page"
+    )
     parser.add_argument("--folds", type=int, help="folds (default: 5, or 3 with --quick)")
     parser.add_argument("--quick", action="store_true", help="few candidates, 3 folds")
     parser.add_argument("--only", metavar="NAME,NAME", help=f"these candidates: {', '.join(NAMES)}")
@@ -246,15 +251,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare classifiers on a table, print the leaderboard and write a page if asked to."""
-    from manyclass.app.page import Source, check_can_write, write_page
+    from manyclass.app.page import Source, check_report, write_page
     from manyclass.app.progress import shown_on_stderr
     from manyclass.app.tables import read_table
 
-    if arguments.report is not None:
-        check_can_write(arguments.report)
     name = arguments.data or DEMO
     quick = arguments.quick
     folds = arguments.folds if arguments.folds is not None else 3 if quick else 5
+    check_folds(folds)
+    if arguments.report is not None:
+        check_report(arguments.report, [name], force=arguments.force)
     (X, y), said = listen(lambda: read_table(name, target=arguments.target))
     X.index += 1  # as people count
     X, y = sample(X, y, arguments.rows, random_state=arguments.seed)

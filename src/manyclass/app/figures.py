@@ -95,16 +95,16 @@ def _panel(board: Leaderboard, entries: list[Entry], c: int) -> Figure:
 
 def code_matrix(board: Leaderboard, entry: Entry) -> Figure:
     """Draw the code matrix of a coupled classifier: classes by binary problems."""
-    from manyclass.plot import CodeMatrixDisplay
+    from manyclass.plot.code_matrix import CodeMatrixDisplay, width_beside
 
     assert entry.code is not None
     k, n_columns = entry.code.shape
     with page_style():
-        size = min(7.6, 2.4 + 0.2 * n_columns), min(5.0, 1.2 + 0.24 * k)
-        figure = new_figure(*size, layout="compressed")  # for cells that are squares
-        CodeMatrixDisplay.from_code(
-            entry.code, classes=short_names(board.classes, SHORT), ax=figure.subplots()
-        )
+        names = short_names(board.classes, SHORT)
+        width = max(min(7.6, 2.4 + 0.2 * n_columns), width_beside(names))
+        # The layout is for cells that are squares.
+        figure = new_figure(width, min(5.0, 1.2 + 0.24 * k), layout="compressed")
+        CodeMatrixDisplay.from_code(entry.code, classes=names, ax=figure.subplots())
         description = f"Code matrix of {entry.name}: {k} classes by {n_columns} binary problems."
         return Figure(inline_svg(figure, name="code", description=description), "")
 

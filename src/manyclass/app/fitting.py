@@ -23,6 +23,7 @@ from sklearn.utils import get_tags
 
 from manyclass import CoupledClassifier, CoupledSVC, codes, combining
 from manyclass.app.columns import column_transformer, kinds_of
+from manyclass.app.outputs import check_output
 from manyclass.app.tables import read_table
 from manyclass.learners import BoostedNaiveBayes, KernelLogisticRegression
 from manyclass.storage import save_model
@@ -113,7 +114,7 @@ def fit_file(
         Folds for the log-loss that is printed; 0 for none. If omitted, 5 for up to 5000
         rows and none for more.
     force : bool, default=False
-        Whether to replace the output if it exists.
+        Whether to replace the output if it exists. The table itself is never replaced.
 
     Returns
     -------
@@ -132,7 +133,8 @@ def fit_file(
     wrote ...iris.skops (... kB)
     """
     output = Path(output)
-    _check_output(output, force)
+    check_output(output, [path_or_name], force=force)
+    _check_folds(folds)
     X, y = read_table(path_or_name, target=target)
     transformer = column_transformer(X)
     used = {name for _, _, names in transformer.transformers for name in names}
@@ -162,16 +164,9 @@ def fit_file(
     return model
 
 
-def _check_output(output: Path, force: bool) -> None:
-    """Refuse early what would be found out after the fit."""
-    if output.is_dir():
-        raise ValueError(f"{output} is a folder: name a file in it, such as model.skops.")
-    if not output.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {output.parent} for the output: make it first."
-        )
-    if output.exists() and not force:
-        raise ValueError(f"{output} exists: choose another name, or pass --force to replace it.")
+def _check_folds(folds: int | None) -> None:
+    if folds is not None and (folds < 0 or folds == 1):
+        raise ValueError(f"folds (--folds) must be 0, for none, or at least 2, got {folds}.")
 
 
 def _classifier(learner: str, C: float | None, options: Options):
@@ -194,8 +189,6 @@ def _table_line(X: pd.DataFrame, y: pd.Series) -> str:
 
 def _scores_line(model: Pipeline, X, y, folds: int, random_state: int) -> str:
     """Cross-validate the model, and say how good it is on rows it has not seen."""
-    if folds < 2:
-        raise ValueError(f"folds must be 0 or at least 2, got {folds}.")
     rarest = y.value_counts().idxmin()
     folds = min(folds, int((y == rarest).sum()))
     if folds < 2:
@@ -251,7 +244,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--combiner",
         metavar="NAME",
         choices=combining.names(),
-        help="default: wlw2 for one-vs-one, kl for other codes",
+        help=f"{', '.join(combining.names())} (default: wlw2 for one-vs-one, kl for other codes)",
     )
     parser.add_argument(
         "--C", type=float, help="of the learner (default: 10 with a kernel, 1 without)"

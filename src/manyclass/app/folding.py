@@ -18,15 +18,19 @@ def make_folds(
     cv: int, classes: list[Any], target: NDArray[np.intp], random_state: int
 ) -> list[Fold]:
     """Return stratified folds, after a look at what cannot be divided."""
-    most = int(np.bincount(target).max())
-    if not isinstance(cv, int | np.integer) or cv < 2:
-        raise ValueError(f"cv (--folds) must be a number of folds, 2 at least, got {cv!r}.")
-    if most < 2:
+    check_folds(cv)
+    if np.bincount(target).max() < 2:
         raise ValueError(
             f"each of the {len(classes)} classes has a single row: nothing can be left out to be "
             "tested on. Collect more rows, or merge classes."
         )
     return shuffled_folds(int(cv), target, random_state)
+
+
+def check_folds(cv: int) -> None:
+    """Raise a ``ValueError`` for what is no number of folds."""
+    if not isinstance(cv, int | np.integer) or cv < 2:
+        raise ValueError(f"cv (--folds) must be a number of folds, 2 at least, got {cv!r}.")
 
 
 def notes_on_folds(

@@ -2,49 +2,50 @@
 
 from __future__ import annotations
 
-import os
-from importlib.util import find_spec
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from manyclass._extras import import_extra
 from manyclass._files import replace_file
 from manyclass.app import contents, figures
 from manyclass.app.leaderboard import LEVEL, Leaderboard
 from manyclass.app.names import as_text, short_names
+from manyclass.app.outputs import StrPath, check_output
 from manyclass.app.snippet import Source, program
 
-__all__ = ["Source", "check_can_write", "render", "write_page"]
+__all__ = ["Source", "check_report", "render", "write_page"]
 
-NEEDED = ("jinja2", "matplotlib")
+MARK = b'<meta name="generator" content="manyclass">'  # near the beginning of every report
 
 
-def check_can_write(path: str | os.PathLike[str]) -> None:
-    """Raise an error if a report could not be written, before anything is computed.
+def check_report(path: StrPath, inputs: Iterable[StrPath] = (), *, force: bool = False) -> None:
+    """Raise an error if a report cannot be written, before anything is computed.
+
+    An earlier report is replaced, another file only by force, and what is read from never.
 
     Examples
     --------
-    >>> from manyclass.app.page import check_can_write
-    >>> check_can_write(".")
+    >>> from manyclass.app.page import check_report
+    >>> check_report(".")
     Traceback (most recent call last):
-    ValueError: the report is to be written to '.', which is a folder: name a file, ...
+    ValueError: . is a folder: name a file in it.
     """
-    for name in NEEDED:
-        if find_spec(name) is None:
-            raise ImportError(f"a report needs {name}: run pip install 'manyclass[app]'.")
-    path = Path(path)
-    if path.is_dir():
-        raise ValueError(
-            f"the report is to be written to {os.fspath(path)!r}, which is a folder: name a file, "
-            "such as report.html in it."
-        )
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ValueError(f"no report can be written to {os.fspath(folder)!r}: choose another path.")
+    for name in ("jinja2", "matplotlib"):
+        import_extra(name, "a report needs")
+    check_output(path, inputs, force=force or _is_report(Path(path)), new_folder=True)
+
+
+def _is_report(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return MARK in file.read(1000)
 
 
 def write_page(
     board: Leaderboard,
-    path: str | os.PathLike[str],
+    path: StrPath,
     *,
     source: Source | None = None,
     title: str | None = None,
@@ -72,7 +73,7 @@ def write_page(
     >>> write_page(board, "report.html")  # doctest: +SKIP
     PosixPath('report.html')
     """
-    check_can_write(path)
+    check_report(path, force=True)
     html = render(board, source=source, title=title)
     replace_file(Path(path), html.encode("utf-8", "replace"))
     return Path(path)

@@ -19,10 +19,19 @@ from typing import IO, TYPE_CHECKING, Any, get_args
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from manyclass._extras import import_extra
 from manyclass._files import replacing
-from manyclass.app.columns import Kind, conform, import_extra, import_pandas, shown
+from manyclass.app.columns import Kind, conform, import_pandas, shown
 from manyclass.app.fitting import notes
-from manyclass.app.tables import SEPARATORS, column_names, count_rows, read_blocks
+from manyclass.app.outputs import StrPath, check_output
+from manyclass.app.tables import (
+    SEPARATORS,
+    column_names,
+    count_rows,
+    is_text,
+    read_blocks,
+    without_missing,
+)
 from manyclass.storage import load_model, read_metadata
 
 if TYPE_CHECKING:
@@ -57,11 +66,13 @@ def predict_file(
     data_path : path
         A file with the columns of the training data; others are ignored, with a warning.
     output : path
-        A file that ends in .csv, .tsv or .parquet, or "-" for CSV on the standard output.
+        A file that ends in .csv, .tsv or .parquet, or "-" for CSV on the standard output. An
+        existing file is replaced, but not the model or the data.
     block_rows : int, default=50000
         Rows in memory at a time.
     id_column : str, optional
-        A column of the data to put in front of the others.
+        A column of the data to put in front of the others, as it is: fields of text such
+        as ``NA`` are kept.
     trusted : sequence of str, default=()
         See :func:`~manyclass.storage.load_model`.
 
@@ -88,19 +99,24 @@ def predict_file(
     b,0.230...,0.769...,...
     2
     """
+    if block_rows < 1:
+        raise ValueError(f"block_rows (--block-rows) must be at least 1, got {block_rows}.")
     kinds = _kinds(model_path)
-    _check_output(output, model_path, data_path)
+    _check_output(output, [model_path, data_path])
     _check_columns(column_names(data_path), kinds, id_column, data_path)
     model = load_model(model_path, trusted=trusted)
     names = _output_names(model, id_column)
     unseen = _Unseen(model)
     numbers = [name for name, kind in kinds.items() if kind == "number"]
+    carried = [] if id_column is None else [id_column]
     n = 0
     with _progress(data_path) as advance, _writer(output, names) as write:
-        for block in read_blocks(data_path, rows=block_rows, numbers=numbers):
+        for block in read_blocks(data_path, rows=block_rows, numbers=numbers, verbatim=carried):
+            ids = [block[name].to_numpy() for name in carried]
+            if id_column in kinds and is_text(data_path):  # a feature, too
+                block[id_column] = without_missing(block[id_column])
             X = conform(block, kinds, first_row=n + 1)
             unseen.count(X)
-            ids = [] if id_column is None else [block[id_column].to_numpy()]
             write(_predict(model, X, names, ids))
             n += len(X)
             advance(len(X))
@@ -118,21 +134,12 @@ def _kinds(model_path: str | os.PathLike[str]) -> dict[str, Kind]:
     return kinds
 
 
-def _check_output(output, model_path, data_path) -> None:
+def _check_output(output: StrPath, inputs: Sequence[StrPath]) -> None:
     if str(output) == STDOUT:
         return
-    output = Path(output)
-    if output.suffix.lower() not in (".csv", ".tsv", ".parquet"):
+    if Path(output).suffix.lower() not in (".csv", ".tsv", ".parquet"):
         raise ValueError(f"{output}: the output must end in .csv, .tsv or .parquet, or be -.")
-    if output.is_dir():
-        raise ValueError(f"{output} is a folder: name a file in it.")
-    if not output.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {output.parent} for the output: make it first."
-        )
-    for source in (model_path, data_path):
-        if output.exists() and Path(source).exists() and output.samefile(source):
-            raise ValueError(f"{output} is read from: write the predictions to another file.")
+    check_output(output, inputs, force=True)
 
 
 def _check_columns(

@@ -106,12 +106,13 @@ def _data(source: Source | None, board: Leaderboard) -> list[str]:
 
 
 def _candidate(entry: Entry, limited: bool) -> str:
-    written = _expression(entry.candidate.estimator) or "...,  # as it was made"
+    written = _expression(entry.candidate.estimator)
+    comment = "" if written else "  # as it was made"
     if not limited:
-        return f"        {entry.name!r}: {written},"
+        return f"        {entry.name!r}: {written or '...'},{comment}"
     most = entry.candidate.most_rows
     rows = "" if most is None else f", most_rows={most}"
-    return f"        Candidate({entry.name!r}, {written}{rows}),"
+    return f"        Candidate({entry.name!r}, {written or '...'}{rows}),{comment}"
 
 
 def _expression(estimator: Any) -> str | None:

@@ -21,7 +21,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from manyclass import datasets
-from manyclass.app.columns import conform, import_extra, import_pandas, kinds_of, shown
+from manyclass._extras import import_extra
+from manyclass.app.columns import conform, import_pandas, kinds_of, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +96,11 @@ def read_table(
 
 
 def read_blocks(
-    path: str | os.PathLike[str], *, rows: int = 50_000, numbers: Collection[str] = ()
+    path: str | os.PathLike[str],
+    *,
+    rows: int = 50_000,
+    numbers: Collection[str] = (),
+    verbatim: Collection[str] = (),
 ) -> Iterator[pd.DataFrame]:
     r"""Read a file a block of rows at a time, so that memory is bounded.
 
@@ -111,6 +116,9 @@ def read_blocks(
     numbers : collection of str, default=()
         Columns of a text file that are to be parsed as numbers, which is several times
         faster; they stay text in blocks where they hold anything else.
+    verbatim : collection of str, default=()
+        Columns of a text file in which nothing stands for a missing value: fields such as
+        ``NA`` stay as they are.
 
     Yields
     ------
@@ -139,7 +147,10 @@ def read_blocks(
     if _suffix(path) == ".parquet":
         blocks = _parquet_blocks(path, rows)
     else:
-        blocks = _text_blocks(path, rows, {name: str for name in names if name not in numbers})
+        text: dict[str, type] = {
+            name: str for name in names if name not in numbers or name in verbatim
+        }
+        blocks = _text_blocks(path, rows, text, verbatim)
     empty = True
     for block in blocks:
         empty = False
@@ -168,7 +179,8 @@ def count_rows(path: str | os.PathLike[str]) -> int:
     """Return the number of rows of a file, and check every line of a text file on the way.
 
     A line with more or fewer fields than there are columns is broken: parsers differ
-    in what they make of it, and none of that is what was meant.
+    in what they make of it, and none of that is what was meant. An empty line is no row,
+    but in a table of one column it is a row whose value is missing.
     """
     if str(path) in datasets.names():
         return len(_known(str(path), None)[1])
@@ -185,8 +197,18 @@ def count_rows(path: str | os.PathLike[str]) -> int:
                     f"there are {width} columns. Put text with separators in quotes, or mend the "
                     "line."
                 )
-            n += bool(fields)
+            n += bool(fields) or width == 1
     return n
+
+
+def is_text(path: str | os.PathLike[str]) -> bool:
+    """Whether this is a file of lines and fields."""
+    return str(path) not in datasets.names() and _suffix(Path(path)) in SEPARATORS
+
+
+def without_missing(fields: pd.Series) -> pd.Series:
+    """Return a column of text with NaN in place of what stands for a missing value."""
+    return fields.mask(fields.isin(MISSING))
 
 
 # ---------------------------------------------------------------------- files
@@ -260,25 +282,48 @@ def _header(path: Path) -> list[str]:
     return names
 
 
-def _text_blocks(path: Path, rows: int | None, dtype: dict[str, type]) -> Iterator[pd.DataFrame]:
+def _text_blocks(
+    path: Path, rows: int | None, dtype: dict[str, type], verbatim: Collection[str] = ()
+) -> Iterator[pd.DataFrame]:
     """Yield the rows of a text file, in blocks or, for None, at once."""
     pd = import_pandas()
     count_rows(path)
+    names = column_names(path)
     with _readable(path):
         reader = pd.read_csv(
             path,
             sep=SEPARATORS[_suffix(path)],
             header=0,
-            names=column_names(path),
+            names=names,
             index_col=False,
             dtype=dtype,
-            na_values=list(MISSING),
+            na_values={name: list(MISSING) for name in names if name not in verbatim},
             keep_default_na=False,
+            skip_blank_lines=len(names) > 1,
             encoding="utf-8-sig",
             low_memory=False,
             chunksize=rows,
         )
-        yield from [reader] if rows is None else reader
+        for block in [reader] if rows is None else reader:
+            yield _with_large_integers(block, [name for name in names if name not in dtype])
+
+
+def _with_large_integers(block: pd.DataFrame, names: Collection[str]) -> pd.DataFrame:
+    """Read again as numbers what pandas has left as text, gaps included.
+
+    That is a column with an integer of 64 bits that is too large for a signed one, beside a
+    negative number or a missing one.
+    """
+    pd = import_pandas()
+    for name in names:
+        if pd.api.types.infer_dtype(block[name], skipna=True) != "string":
+            continue
+        block[name] = without_missing(block[name])
+        try:
+            block[name] = pd.to_numeric(block[name]).astype(np.float64)
+        except (TypeError, ValueError):  # of the first field that is none
+            continue
+    return block
 
 
 def _parquet(path: Path) -> Any:
@@ -403,7 +448,7 @@ def _as_written(column: pd.Series) -> pd.Series:
         column = column.astype(column.cat.categories.dtype)
     if column.dtype.kind in "iub":
         return column
-    if column.dtype.kind == "f" and np.isfinite(column).all() and (column % 1 == 0).all():
+    if column.dtype.kind == "f" and (column % 1 == 0).all() and (column.abs() < 2.0**63).all():
         return column.astype(np.int64)
     text = column.astype(object).map(str)
     if set(text) <= {"True", "False"}:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manyclass.experiments.results import SECONDS, Measurement, Results, replace_file
+from manyclass._files import replace_file
+from manyclass.experiments.results import SECONDS, Measurement, Results
 from manyclass.experiments.runner import Experiment
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from manyclass._files import replace_file as replace_file  # also for those who import it here
+from manyclass._files import replace_file
 
 COLUMNS = ("experiment", "data", "split", "method", "metric", "value")
 SECONDS = "seconds"  # the metric that ends a task
@@ -54,7 +54,7 @@ class Results:
         """Append the rows of a finished task, in one write."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         text = _as_csv(rows)
-        if not self.path.exists():
+        if not self.path.exists() or self.path.stat().st_size == 0:
             text = ",".join(COLUMNS) + "\n" + text
         with open(self.path, "a", encoding="utf-8", newline="") as file:
             file.write(text)

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from manyclass.experiments.results import SECONDS, Measurement, Results, replace_file
+from manyclass._files import replace_file
+from manyclass.experiments.results import SECONDS, Measurement, Results
 
 SCALES = ("quick", "paper")
 
@@ -116,6 +117,13 @@ def run(
     keys = [(experiment.name, task.data, task.split, task.group) for task in tasks]
     _check_unique(keys)
     open_tasks = [task for task, key in zip(tasks, keys, strict=True) if key not in finished]
+    if tasks and not open_tasks:
+        if bar:
+            print(
+                f"{experiment.name}: all {len(tasks)} tasks were done before, in {folder}; "
+                "--output FOLDER runs them anew"
+            )
+        return results
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     with _progress(experiment.name, len(tasks), len(tasks) - len(open_tasks), bar) as advance:
         answers = parallel(delayed(_measure)(experiment.name, task) for task in open_tasks)
@@ -131,12 +139,23 @@ def _check_folder(folder: Path, scale: str) -> None:
     if not config.exists():
         replace_file(config, json.dumps({"scale": scale}) + "\n")
         return
-    found = json.loads(config.read_text("utf-8")).get("scale")
+    found = _scale_of(config)
     if found != scale:
         raise ValueError(
             f"{folder} holds results of the scale {found!r}, not {scale!r}: choose another output "
             "folder, or remove it."
         )
+
+
+def _scale_of(config: Path) -> Any:
+    try:
+        return json.loads(config.read_text("utf-8"))["scale"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{config} is damaged, or not of an experiment: it does not tell the scale "
+            f"({type(error).__name__}: {error}). Choose another --output, or remove the file if "
+            "you know that the results beside it are of this scale."
+        ) from error
 
 
 def _check_unique(keys: list[tuple[str, str, str, str]]) -> None:

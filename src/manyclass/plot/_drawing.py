@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-LONGEST, LONGEST_TITLE = 24, 40  # characters of a class name, of the name of a model
+from manyclass._extras import import_extra
+from manyclass._names import printable, shorten
+
+LONGEST_TITLE = 40  # characters of the name of a model
 POINTS_PER_INCH = 72
 LETTER_WIDTH, LINE_HEIGHT = 0.6, 1.25  # of the size of the font, about
 
@@ -24,12 +27,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 
 def require_matplotlib(caller: str) -> None:
     """Say how to install matplotlib where it is missing."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"{caller} draws with matplotlib, which is not installed: pip install 'manyclass[app]'."
-        ) from error
+    import_extra("matplotlib", f"{caller} draws with")
 
 
 def axes_for(display: object, ax: Any, **options: Any) -> Any:
@@ -54,34 +52,6 @@ def merged(defaults: dict[str, Any], given: dict[str, Any], artist: type) -> dic
 # ---------------------------------------------------------------------------
 
 
-def shorten(text: str, longest: int = LONGEST) -> str:
-    """Cut the middle out of a long text, where names of one family tend to agree.
-
-    Examples
-    --------
-    >>> from manyclass.plot._drawing import shorten
-    >>> shorten("subclass of a class of a superclass, number 17")
-    'subclass of a c…umber 17'
-    """
-    if len(text) <= longest:
-        return text
-    tail = longest // 3
-    return text[: max(1, longest - tail - 1)] + "…" + text[len(text) - tail :]
-
-
-def one_line(label: Any) -> str:
-    r"""Write a label on one line, without what no font can draw.
-
-    Examples
-    --------
-    >>> from manyclass.plot._drawing import one_line
-    >>> one_line("two\nlines"), one_line("")
-    ('two lines', "''")
-    """
-    words = " ".join(str(label).split())
-    return "".join(c for c in words if c.isprintable()) or repr(str(label))
-
-
 def literal(text: str) -> str:
     """Write a text so that matplotlib draws it as it is: no mathematics between dollars."""
     import matplotlib
@@ -101,26 +71,15 @@ def without_tex(texts: Iterable[Any]) -> None:
         text.set_usetex(False)
 
 
+def short_title(name: str) -> str:
+    """Write the name of a model on one line, which is not too long."""
+    return shorten(printable(name), LONGEST_TITLE)
+
+
 def set_title(ax: Any, name: str | None, **options: Any) -> None:
     """Write a name over the axes, if there is one."""
     if name is not None:
-        text = literal(shorten(one_line(name), LONGEST_TITLE))
-        without_tex([ax.set_title(text, **options)])
-
-
-def distinct_names(labels: Iterable[Any], longest: int = LONGEST) -> list[str]:
-    """Shorten names to one line each; where two become the same, number them.
-
-    Examples
-    --------
-    >>> from manyclass.plot._drawing import distinct_names
-    >>> distinct_names(["cat", "aaaaaaaaa_1_aaa", "aaaaaaaaa_2_aaa"], longest=10)
-    ['cat', 'aaa…aa [1]', 'aaa…aa [2]']
-    """
-    names = [shorten(one_line(label), longest) for label in labels]
-    times = Counter(names)
-    tags = [f" [{c}]" if times[name] > 1 else "" for c, name in enumerate(names)]
-    return [shorten(name, longest - len(tag)) + tag for name, tag in zip(names, tags, strict=True)]
+        without_tex([ax.set_title(literal(short_title(name)), **options)])
 
 
 def check_class_names(
@@ -164,6 +123,19 @@ def room(ax: Any, proportion: float | None = None) -> tuple[float, float]:
         width, height = min(width, height / proportion), min(height, width * proportion)
     points = POINTS_PER_INCH / ax.figure.dpi / size
     return width * points / LETTER_WIDTH, height * points / LINE_HEIGHT
+
+
+def width_of(texts: Iterable[str], setting: Literal["axes.titlesize", "ytick.labelsize"]) -> float:
+    """Return the inches that the widest text takes, in the size of a setting of matplotlib."""
+    import matplotlib
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=matplotlib.rcParams[setting])
+    with warnings.catch_warnings():  # of letters that the font lacks, when they are drawn
+        warnings.simplefilter("ignore")
+        sizes = [text_to_path.get_text_width_height_descent(t, font, False)[0] for t in texts]
+    return max(sizes, default=0.0) / POINTS_PER_INCH
 
 
 # ---------------------------------------------------------------------------

@@ -9,17 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._names import distinct_names
 from manyclass.codes.checks import as_ternary
 from manyclass.plot._drawing import (
     COLORS,
     axes_for,
     check_class_names,
-    distinct_names,
     last_step,
     literal,
     require_matplotlib,
     room,
     set_title,
+    short_title,
+    width_of,
     without_tex,
 )
 
@@ -29,6 +31,7 @@ SIGNS = {-1: "\N{MINUS SIGN}", 0: "", 1: "+"}
 SIGNED = 20  # rows and columns up to which signs are written into the cells
 WIDEST = 1.5  # columns per row up to which the cells of a larger code are squares, too
 LARGEST_CELL, LARGEST_WIDTH, LARGEST_HEIGHT = 0.32, 6.6, 4.6  # of a new figure, in inches
+LEGEND_WIDTH, MARGINS = 1.7, 0.8  # inches; the margins have room for the label of the names
 
 
 class CodeMatrixDisplay:
@@ -86,16 +89,19 @@ class CodeMatrixDisplay:
         -------
         display : CodeMatrixDisplay
         """
+        require_matplotlib(f"{type(self).__name__}.plot")
         code = as_ternary(self.code)
-        names = check_class_names(self.class_names, range(len(code)))
-        self.ax_ = axes_for(self, ax, figsize=_figure_size(*code.shape))
+        names = distinct_names(check_class_names(self.class_names, range(len(code))))
+        self.ax_ = axes_for(self, ax, figsize=_figure_size(code, names, name))
         self.figure_ = self.ax_.figure
+        if ax is None:
+            self.ax_.set_anchor("W")  # what is above narrow cells has room on the right
         self.im_ = self.ax_.imshow(code, **(_image_options(code) | kwargs))
         self.text_ = self._write_signs(code) if max(code.shape) <= SIGNED else []
-        self._name_rows(distinct_names(names))
+        self._name_rows(names)
         self._number_columns(code.shape[1])
         self._add_legend()
-        set_title(self.ax_, name, pad=28)  # above the legend
+        set_title(self.ax_, name, pad=28, x=0, ha="left")  # above the legend
         return self
 
     def _write_signs(self, code: Any) -> list[Any]:
@@ -253,13 +259,22 @@ def _image_options(code: Any) -> dict[str, Any]:
     }
 
 
-def _figure_size(k: int, n_columns: int) -> tuple[float, float]:
+def width_beside(names: list[str], cells: float = 0.0, title: str | None = None) -> float:
+    """Return the inches that names, and cells or what is above them, take side by side."""
+    above = max(cells, LEGEND_WIDTH)
+    if title is not None:
+        above = max(above, width_of([short_title(title)], "axes.titlesize"))
+    return width_of(names, "ytick.labelsize") + above + MARGINS
+
+
+def _figure_size(code: Any, names: list[str], title: str | None) -> tuple[float, float]:
     """Return inches: enough for the cells of a small code, bounded for a large one."""
+    k, n_columns = code.shape
     across = min(LARGEST_CELL, LARGEST_WIDTH / n_columns)
     down = min(LARGEST_CELL, LARGEST_HEIGHT / k)
     if _has_squares(k, n_columns):
         across = down = min(across, down)
-    return 2.4 + across * n_columns, 1.4 + down * k
+    return width_beside(names, across * n_columns, title), 1.5 + down * k
 
 
 def _step(n: int, most: float) -> int:

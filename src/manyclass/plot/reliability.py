@@ -3,57 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from manyclass.metrics import (
-    Bins,
-    ReliabilityCurve,
-    Strategy,
-    bin_stated,
-    calibration_error,
-    check_predictions,
-    wilson_interval,
-)
+from manyclass._names import distinct_names
+from manyclass.metrics import Strategy, check_predictions
 from manyclass.plot._drawing import (
     COLORS,
-    LONGEST_TITLE,
     MARKERS,
     axes_for,
     check_class_names,
     class_labels,
-    distinct_names,
     legend_label,
     merged,
-    one_line,
     probabilities_of,
     require_matplotlib,
-    shorten,
+    short_title,
     without_tex,
 )
+from manyclass.plot._reliability_curves import Floats, Reliability, judged_columns, measure
+from manyclass.plot._strip import add_strip, strip_of
 
 DIAGONAL = "perfectly calibrated"
-STRIP = "stated probabilities"  # the label by which a second display finds the histogram
-STRIP_HEIGHT = 0.16  # of the axes
 FLOOR = -0.28  # where the vertical axis begins: the histogram lies below 0
-HISTOGRAM_BINS = 25
 MOST_NAMED = 10  # curves that are all named in the legend
 NAMED_OF_MORE = 5  # the worst ones, where there are more
 LINE_STYLES = ("-", "--", ":", "-.")
-
-Floats = NDArray[np.float64]
-
-
-class Reliability(NamedTuple):
-    """One curve of a reliability diagram, with its confidence intervals."""
-
-    curve: ReliabilityCurve
-    lower: Floats
-    upper: Floats
-    error: float
-    """Mean distance from the diagonal, by the weight of the bins."""
 
 
 class ReliabilityDisplay:
@@ -168,7 +145,7 @@ class ReliabilityDisplay:
         self.ax_.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
         if self.histogram is not None:
             self._draw_histogram(np.asarray(self.histogram))
-        elif _strip_of(self.ax_) is not None:
+        elif strip_of(self.ax_) is not None:
             self._make_room()
         self._label_axes()
         return self
@@ -186,7 +163,7 @@ class ReliabilityDisplay:
         from matplotlib.lines import Line2D
 
         before, headings = _earlier(self.ax_)
-        name = None if name is None else shorten(one_line(name), LONGEST_TITLE)
+        name = None if name is None else short_title(name)
         if self.class_names is None:
             labels, styles = [self._top_label(name)], [_style(before)]
         else:
@@ -245,9 +222,9 @@ class ReliabilityDisplay:
 
     def _draw_histogram(self, shares: Floats) -> None:
         self._make_room()
-        strip = _strip_of(self.ax_)
+        strip = strip_of(self.ax_)
         if strip is None:
-            strip = _add_strip(self.ax_)
+            strip = add_strip(self.ax_)
         color = "0.45" if self.class_names is not None else self.lines_[0].get_color()
         edges = np.linspace(0, 1, len(shares) + 1)
         self.histogram_ax_ = strip
@@ -414,56 +391,25 @@ class ReliabilityDisplay:
         <manyclass.plot.reliability.ReliabilityDisplay object at ...>
         """
         require_matplotlib(f"{cls.__name__}.from_predictions")
-        target, p, weight = check_predictions(y_true, y_prob, classes, sample_weight)
+        checked = check_predictions(y_true, y_prob, classes, sample_weight)
         columns = class_labels(y_true, classes)
         names = check_class_names(class_names, columns)
-        judged = _judged(labels, columns) if per_class or labels is not None else None
-        if strategy is None:
-            strategy = "quantile" if judged is None else "variance"
-
-        def binned(stated: Floats, event: NDArray[np.bool_]) -> Bins:
-            return bin_stated(stated, event, weight, n_bins, strategy)
-
-        of_class = [binned(p[:, c], target == c) for c in range(len(columns))]
-        if judged is None:
-            shown = [binned(p.max(axis=1), p.argmax(axis=1) == target)]
-            stated = p.max(axis=1)[:, None]
-        else:
-            shown, stated = [of_class[c] for c in judged], p[:, judged]
+        judged = judged_columns(labels, columns) if per_class or labels is not None else None
+        measured = measure(
+            *checked,
+            judged=judged,
+            n_bins=n_bins,
+            strategy=strategy,
+            confidence=confidence,
+        )
         display = cls(
-            [_with_interval(bins, confidence) for bins in shown],
-            classwise_error=float(np.mean([calibration_error(bins.curve) for bins in of_class])),
-            histogram=_histogram(stated, weight),
+            measured.curves,
+            classwise_error=measured.classwise_error,
+            histogram=measured.histogram,
             class_names=None if judged is None else [names[c] for c in judged],
             name=name,
         )
         return display.plot(ax, **kwargs)
-
-
-def _judged(labels: Iterable[Any] | None, columns: list[Any]) -> list[int]:
-    """Return the columns of the labels asked for: all when ``None``."""
-    if labels is None:
-        return list(range(len(columns)))
-    if isinstance(labels, str) or not np.iterable(labels):
-        raise ValueError(f"labels must be a list of labels, got {labels!r}: use [{labels!r}].")
-    asked = list(labels)
-    strangers = [label for label in asked if label not in columns]
-    if strangers or not asked:
-        found = f"{strangers} is not among them" if asked else "got none"
-        raise ValueError(f"labels must be some of the classes {columns}, {found}.")
-    return [columns.index(label) for label in asked]
-
-
-def _with_interval(bins: Bins, confidence: float) -> Reliability:
-    lower, upper = wilson_interval(bins.curve.observed, bins.size, confidence=confidence)
-    return Reliability(bins.curve, lower, upper, calibration_error(bins.curve))
-
-
-def _histogram(stated: Floats, weight: Floats) -> Floats:
-    """Return the share of weight in each part of [0, 1], over all columns."""
-    weights = np.broadcast_to(weight[:, None], stated.shape)
-    counts, _ = np.histogram(stated, bins=HISTOGRAM_BINS, range=(0, 1), weights=weights)
-    return counts / counts.sum()
 
 
 def _style(index: int) -> dict[str, Any]:
@@ -476,10 +422,6 @@ def _style(index: int) -> dict[str, Any]:
     }
 
 
-def _percent(share: float, _: object) -> str:
-    return f"{100 * share:g}%"
-
-
 def _earlier(ax: Any) -> tuple[int, int]:
     """Return how many curves and headings earlier displays have named on the axes."""
     from matplotlib.container import ErrorbarContainer
@@ -487,26 +429,3 @@ def _earlier(ax: Any) -> tuple[int, int]:
     lines = [drawn.lines[0] for drawn in ax.containers if isinstance(drawn, ErrorbarContainer)]
     sizes = [np.size(line.get_xdata()) for line in lines if line is not None]
     return len(sizes) - sizes.count(0), sizes.count(0)
-
-
-def _strip_of(ax: Any) -> Any:
-    """Return the histogram that an earlier display has added to the axes."""
-    return next((child for child in ax.child_axes if child.get_label() == STRIP), None)
-
-
-def _add_strip(ax: Any) -> Any:
-    """Add axes for the histogram, at the bottom of the diagram and within it."""
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    strip = ax.inset_axes([0, 0, 1, STRIP_HEIGHT], sharex=ax, label=STRIP)
-    strip.patch.set_alpha(0)
-    strip.spines[["left", "right", "bottom"]].set_visible(False)
-    strip.spines["top"].set_color("0.8")
-    strip.tick_params(axis="x", bottom=False, labelbottom=False)
-    strip.tick_params(axis="y", labelsize="x-small", colors="0.4", length=2)
-    strip.set_yscale("log")
-    strip.yaxis.tick_right()
-    strip.yaxis.set_major_locator(LogLocator(numticks=3))
-    strip.yaxis.set_minor_locator(NullLocator())
-    strip.yaxis.set_major_formatter(_percent)
-    return strip

@@ -9,16 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from manyclass._names import LONGEST, distinct_names
 from manyclass.coupling import couple
 from manyclass.metrics import check_predictions
 from manyclass.plot._drawing import (
     COLORS,
-    LONGEST,
     MARKERS,
     axes_for,
     check_class_names,
     class_labels,
-    distinct_names,
     legend_label,
     literal,
     merged,

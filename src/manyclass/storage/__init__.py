@@ -16,26 +16,27 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import sklearn
 from sklearn.exceptions import InconsistentVersionWarning
 
-import manyclass
+from manyclass._extras import import_extra
 from manyclass._files import replace_file
 from manyclass.storage._archive import (
     DESCRIPTION,
-    FORMAT,
     MOST_BYTES,
     check_versions,
     damaged,
+    describe,
     parse_description,
     read_file,
     warn_of_scikit_learn,
 )
-from manyclass.storage._parts import check_arrays, make_derived, without_derived
+from manyclass.storage._checks import check_arrays
+from manyclass.storage._parts import make_derived, without_derived
 from manyclass.storage.trusted import TRUSTED
 
 __all__ = ["TRUSTED", "load_model", "read_metadata", "save_model"]
+
+NEED = "stored models need"
 
 
 def save_model(
@@ -67,8 +68,8 @@ def save_model(
     >>> (loaded.predict_proba(X) == model.predict_proba(X)).all()
     np.True_
     """
-    skops = _skops()
-    description = json.dumps(_describe(estimator, metadata), indent=2)
+    skops = import_extra("skops.io", NEED)
+    description = json.dumps(describe(estimator, metadata), indent=2)
     # Written straight to the disk, an interrupt would leave half a model.
     buffer = io.BytesIO()
     skops.dump(without_derived(estimator), buffer, compression=zipfile.ZIP_DEFLATED)
@@ -125,7 +126,7 @@ def load_model(
     See :func:`save_model`.
     """
     path = Path(path)
-    skops = _skops()
+    skops = import_extra("skops.io", NEED)
     content = read_file(path, max_bytes)
     description = parse_description(path, content)
     check_versions(path, description)
@@ -178,13 +179,6 @@ def read_metadata(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) 
     return description
 
 
-def _skops() -> Any:
-    try:
-        return import_module("skops.io")
-    except ImportError as error:
-        raise ImportError("stored models need skops: run pip install 'manyclass[app]'.") from error
-
-
 def _untrusted(skops, content: bytes, trusted: Sequence[str]) -> list[str]:
     return sorted(set(skops.get_untrusted_types(data=content)) - {*TRUSTED, *trusted})
 
@@ -204,41 +198,6 @@ def _warn_untrusted(strange: list[str]) -> None:
             UserWarning,
             stacklevel=3,
         )
-
-
-def _describe(estimator, metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    names = getattr(estimator, "feature_names_in_", None)
-    classes = getattr(estimator, "classes_", None)
-    n_features = getattr(estimator, "n_features_in_", None)
-    try:
-        json.dumps(given := dict(metadata or {}))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"metadata must be what JSON can hold: {error}.") from error
-    return {
-        "format": FORMAT,
-        "versions": {**_versions(), "skops": import_module("skops").__version__},
-        "estimator": f"{type(estimator).__module__}.{type(estimator).__qualname__}",
-        "n_features": None if n_features is None else int(n_features),
-        "features": None if names is None else [str(name) for name in names],
-        "classes": None if classes is None else _plain(classes),
-        "metadata": given,
-    }
-
-
-def _versions() -> dict[str, str]:
-    return {
-        "manyclass": manyclass.__version__,
-        "scikit-learn": sklearn.__version__,
-        "numpy": np.__version__,
-    }
-
-
-def _plain(classes) -> list[Any]:
-    """Return labels as JSON has them: numbers, booleans or text."""
-    return [
-        label if isinstance(label, bool | int | float | str) else str(label)
-        for label in np.asarray(classes).tolist()
-    ]
 
 
 def _construct(skops, content: bytes, trusted: list[str]):

@@ -7,9 +7,11 @@ import json
 import warnings
 import zipfile
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import sklearn
 
 import manyclass
@@ -19,6 +21,42 @@ FORMAT = 1
 DESCRIPTION = "manyclass.json"
 MOST_BYTES = 2**32  # of a model in memory
 MOST_DESCRIPTION = 2**26  # bytes of its description
+
+
+def describe(estimator, metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what a file says of the model in it; see :func:`manyclass.storage.read_metadata`."""
+    names = getattr(estimator, "feature_names_in_", None)
+    classes = getattr(estimator, "classes_", None)
+    n_features = getattr(estimator, "n_features_in_", None)
+    try:
+        json.dumps(given := dict(metadata or {}))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"metadata must be what JSON can hold: {error}.") from error
+    return {
+        "format": FORMAT,
+        "versions": {**_versions(), "skops": import_module("skops").__version__},
+        "estimator": f"{type(estimator).__module__}.{type(estimator).__qualname__}",
+        "n_features": None if n_features is None else int(n_features),
+        "features": None if names is None else [str(name) for name in names],
+        "classes": None if classes is None else _plain(classes),
+        "metadata": given,
+    }
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "manyclass": manyclass.__version__,
+        "scikit-learn": sklearn.__version__,
+        "numpy": np.__version__,
+    }
+
+
+def _plain(classes) -> list[Any]:
+    """Return labels as JSON has them: numbers, booleans or text."""
+    return [
+        label if isinstance(label, bool | int | float | str) else str(label)
+        for label in np.asarray(classes).tolist()
+    ]
 
 
 def read_file(path: Path, max_bytes: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The objects that a model consists of: left out of a file, made again, checked."""
+"""The objects that a model consists of: left out of a file, and made again."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.neighbors import BallTree, KDTree
 
-from manyclass._coupled import CoupledBase
 from manyclass.banks.kernel import KernelBank, KernelMachine
 from manyclass.banks.kernel_logistic import KernelLogisticBank, KernelLogisticMachine
+from manyclass.learners._binning import Bins
 
 
-def _reachable(whole: Any) -> Iterator[Any]:
+def reachable(whole: Any) -> Iterator[Any]:
     """Yield all objects that are part of a model, each once."""
     seen: dict[int, Any] = {}
     waiting = [whole]
@@ -31,6 +30,8 @@ def _reachable(whole: Any) -> Iterator[Any]:
             waiting.extend(part.values())
         elif isinstance(part, list | tuple | set | frozenset):
             waiting.extend(part)
+        elif isinstance(part, np.ndarray) and part.dtype.hasobject:
+            waiting.extend(part.ravel().tolist())
         elif hasattr(part, "__dict__"):
             waiting.extend(vars(part).values())
 
@@ -42,7 +43,7 @@ def without_derived(estimator):
     searches are full of places in memory, which nobody could check.
     """
     memo: dict[int, Any] = {}
-    for part in _reachable(estimator):
+    for part in reachable(estimator):
         if isinstance(part, KernelBank):
             memo[id(part.models)] = None
         elif _tree_of(part) is not None:
@@ -59,8 +60,11 @@ def _tree_of(part: Any) -> type | None:
 
 
 def make_derived(model) -> None:
-    """Make again what :func:`without_derived` left out."""
-    for part in list(_reachable(model)):
+    """Make again what :func:`without_derived` left out, and what would be trusted otherwise."""
+    for part in list(reachable(model)):
+        if isinstance(part, Bins):
+            for name in ("sizes", "offsets"):  # cached properties
+                vars(part).pop(name, None)
         if isinstance(part, KernelBank):
             machine = KernelLogisticMachine if type(part) is KernelLogisticBank else KernelMachine
             part.models = [machine(part, column) for column in range(len(part.intercept))]
@@ -68,20 +72,3 @@ def make_derived(model) -> None:
         if tree is not None:
             options = part.effective_metric_params_
             part._tree = tree(part._fit_X, part.leaf_size, metric=part.effective_metric_, **options)
-
-
-def check_arrays(model) -> None:
-    """Check what compiled code takes for granted: places within arrays, and their shapes."""
-    fits = True
-    for part in _reachable(model):
-        if issparse(part):
-            part.check_format(full_check=True)
-        elif isinstance(part, KernelBank):
-            l = len(part.intercept)
-            fits &= all(g.duals.shape == (g.vectors.shape[0], l) for g in part.groups)
-        elif isinstance(part, CoupledBase) and hasattr(part, "code_"):
-            k, l = part.code_.shape
-            shapes = np.shape(part.classes_), np.shape(part.weights_), len(part.bank_.models)
-            fits &= part.code_.dtype == np.int8 and shapes == ((k,), (l,), l)
-    if not fits:
-        raise ValueError("its arrays do not fit each other")

@@ -12,6 +12,7 @@ TRUSTED: tuple[str, ...] = (
     "manyclass.banks.kernel_logistic.KernelLogisticBank",
     "manyclass.banks.kernels.Kernel",
     "manyclass.banks.linear.LinearBank",
+    "manyclass.banks.pairwise.PairwiseModel",
     "manyclass.calibration.Isotonic",
     "manyclass.calibration.Sigmoid",
     "manyclass.classifier.CoupledClassifier",

@@ -1,0 +1,98 @@
+"""The numbers of reliability diagrams: curves with their intervals, errors, a histogram."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyclass.metrics import (
+    Bins,
+    ReliabilityCurve,
+    Strategy,
+    bin_stated,
+    calibration_error,
+    wilson_interval,
+)
+
+HISTOGRAM_BINS = 25
+
+Floats = NDArray[np.float64]
+
+
+class Reliability(NamedTuple):
+    """One curve of a reliability diagram, with its confidence intervals."""
+
+    curve: ReliabilityCurve
+    lower: Floats
+    upper: Floats
+    error: float
+    """Mean distance from the diagonal, by the weight of the bins."""
+
+
+class Measured(NamedTuple):
+    """What a reliability diagram shows."""
+
+    curves: list[Reliability]
+    classwise_error: float
+    """Of all classes, whichever are shown."""
+    histogram: Floats
+    """Share of the stated probabilities in each part of [0, 1]."""
+
+
+def measure(
+    target: NDArray[np.intp],
+    p: Floats,
+    weight: Floats,
+    *,
+    judged: list[int] | None,
+    n_bins: int,
+    strategy: Strategy | None,
+    confidence: float,
+) -> Measured:
+    """Measure the probabilities of the columns ``judged``, or the confidence in the label."""
+    if strategy is None:
+        strategy = "quantile" if judged is None else "variance"
+
+    def binned(stated: Floats, event: NDArray[np.bool_]) -> Bins:
+        return bin_stated(stated, event, weight, n_bins, strategy)
+
+    of_class = [binned(p[:, c], target == c) for c in range(p.shape[1])]
+    if judged is None:
+        shown = [binned(p.max(axis=1), p.argmax(axis=1) == target)]
+        stated = p.max(axis=1)[:, None]
+    else:
+        shown, stated = [of_class[c] for c in judged], p[:, judged]
+    return Measured(
+        [_with_interval(bins, confidence) for bins in shown],
+        float(np.mean([calibration_error(bins.curve) for bins in of_class])),
+        _histogram(stated, weight),
+    )
+
+
+def judged_columns(labels: Iterable[Any] | None, columns: list[Any]) -> list[int]:
+    """Return the columns of the labels asked for: all when ``None``."""
+    if labels is None:
+        return list(range(len(columns)))
+    if isinstance(labels, str) or not np.iterable(labels):
+        raise ValueError(f"labels must be a list of labels, got {labels!r}: use [{labels!r}].")
+    asked = list(labels)
+    strangers = [label for label in asked if label not in columns]
+    if strangers or not asked:
+        found = f"{strangers} is not among them" if asked else "got none"
+        raise ValueError(f"labels must be some of the classes {columns}, {found}.")
+    return [columns.index(label) for label in asked]
+
+
+def _with_interval(bins: Bins, confidence: float) -> Reliability:
+    lower, upper = wilson_interval(bins.curve.observed, bins.size, confidence=confidence)
+    return Reliability(bins.curve, lower, upper, calibration_error(bins.curve))
+
+
+def _histogram(stated: Floats, weight: Floats) -> Floats:
+    """Return the share of weight in each part of [0, 1], over all columns."""
+    weights = np.broadcast_to(weight[:, None], stated.shape)
+    counts, _ = np.histogram(stated, bins=HISTOGRAM_BINS, range=(0, 1), weights=weights)
+    return counts / counts.sum()
