@@ -59,7 +59,9 @@ class CoupledClassifier(IncrementalBase):
     code_ : int8 ndarray of shape (k, l)
         The code matrix.
     estimators_ : list of l fitted binary classifiers
-        Class 1 is the positive side of the column.
+        Class 1 is the positive side of the column. Of kernel machines, which are kept
+        together, they are views with ``decision_function``, ``predict`` and what the
+        machine consists of, and cannot be cloned.
     combiner_ : Combiner
         The combiner in use.
     weights_ : ndarray of shape (l,)
