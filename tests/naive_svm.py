@@ -12,11 +12,19 @@ Array = NDArray[np.float64]
 Code = NDArray[np.int8]
 
 
-def squared_span(K: Array, free: NDArray[np.bool_], p: int) -> float:
-    """min |x_p - sum l_i x_i|^2 over sum l_i = 1, i free and not p, in feature space."""
+def squared_span(K: Array, free: NDArray[np.bool_], positive: NDArray[np.bool_], p: int) -> float:
+    """min |x_p - sum l_i x_i|^2 over sum l_i = 1, i free and not p, in feature space.
+
+    Without any other free one, half of |x_p - x_q|^2 with the nearest of the other side.
+    """
     others = [i for i in np.flatnonzero(free) if i != p]
     if not others:
-        return float(K[p, p])
+        far = [
+            (K[p, p] - 2 * K[p, q] + K[q, q]) / 2
+            for q in range(len(K))
+            if positive[q] != positive[p]
+        ]
+        return float(min(far))
     # With l = e_0 + B z the constraint is gone: an ordinary least squares problem in z.
     first, rest = others[0], others[1:]
     target = {p: 1.0, first: -1.0}

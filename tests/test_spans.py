@@ -53,6 +53,11 @@ def overlapping(n: int = 60, seed: int = 0):
     return rng.normal(size=(n, 3)) + 0.8 * y[:, None], y
 
 
+def sides(n: int):
+    """Samples of either side by turns."""
+    return np.arange(n) % 2 == 0
+
+
 def left_out(machine, X, y, code, weights=None):
     """Scores of the bank in sample and left out."""
     bank = fit_bank(machine, X, y, code, "margin", fit_params={"sample_weight": weights})
@@ -88,7 +93,7 @@ def test_probabilities_from_some_rows(monkeypatch):
 def test_spans_by_hand():
     """Distance from the line through two points; of each of the two from the other."""
     points = np.array([[0.0, 1.0], [1.0, 1.0], [5.0, 3.0]])
-    spans, below = squared_spans(points @ points.T, np.array([True, True, False]))
+    spans, below = squared_spans(points @ points.T, np.array([True, True, False]), sides(3))
     assert_allclose(spans, [1.0, 1.0, 4.0], atol=1e-6)
     assert below == 0
 
@@ -96,27 +101,43 @@ def test_spans_by_hand():
 def test_span_is_affine_not_linear():
     """(2, 0) is a multiple of (1, 0), but not an affine combination of it alone."""
     points = np.array([[1.0, 0.0], [2.0, 0.0]])
-    spans, _ = squared_spans(points @ points.T, np.array([True, False]))
-    assert_allclose(spans, [1.0, 1.0], atol=1e-6)
+    spans, _ = squared_spans(points @ points.T, np.array([True, False]), sides(2))
+    assert spans[1] == pytest.approx(1.0)
 
 
-def test_spans_without_free_vectors_are_the_diagonal():
-    K = np.diag([1.0, 4.0, -1.0])
-    spans, below = squared_spans(K, np.zeros(3, bool))
-    assert_array_equal(spans, [1.0, 4.0, 0.0])
-    assert below == 1
-
-
-def test_a_lone_free_vector_is_as_far_as_its_norm():
-    points = np.array([[3.0, 0.0], [3.0, 2.0]])
-    spans, below = squared_spans(points @ points.T, np.array([True, False]))
-    assert_allclose(spans, [9.0, 4.0], rtol=1e-6)
+def test_without_free_vectors_the_nearest_of_the_other_side_goes_too():
+    K = np.array([[2.0, 1.5, 1.0], [1.5, 2.0, 0.5], [1.0, 0.5, 2.0]])
+    spans, below = squared_spans(K, np.zeros(3, bool), np.array([True, False, False]))
+    assert_allclose(spans, [0.5, 0.5, 1.0])
     assert below == 0
+    spans, below = squared_spans(-np.eye(3), np.zeros(3, bool), sides(3))
+    assert_array_equal(spans, 0.0)
+    assert below == 3
+
+
+def test_a_lone_free_vector_goes_with_the_nearest_of_the_other_side():
+    points = np.array([[3.0, 0.0], [3.0, 2.0], [4.0, 2.0]])
+    spans, below = squared_spans(points @ points.T, np.array([True, False, False]), sides(3))
+    assert_allclose(spans, [2.0, 4.0, 5.0], rtol=1e-6)
+    assert below == 0
+
+
+@pytest.mark.parametrize("n_free", [0, 1, 2, 9])
+def test_a_constant_added_to_the_kernel_makes_no_difference(n_free):
+    """It makes none to any machine, whose coefficients add up to zero."""
+    X = overlapping(12)[0]
+    plain, raised = (
+        squared_spans(rbf_kernel(X) + constant, np.arange(12) < n_free, sides(12))[0]
+        for constant in (0, 9)
+    )
+    assert_allclose(raised, plain, atol=1e-7)
 
 
 def test_duplicates_span_each_other():
     points = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 2.0], [3.0, 1.0]])
-    spans, below = squared_spans(rbf_kernel(points, gamma=0.3), np.array([True, True, True, False]))
+    spans, below = squared_spans(
+        rbf_kernel(points, gamma=0.3), np.array([True, True, True, False]), sides(4)
+    )
     assert below == 0
     assert np.isfinite(spans).all()
     assert_allclose(spans[:2], 0.0, atol=1e-8)
@@ -125,22 +146,19 @@ def test_duplicates_span_each_other():
 
 def test_negative_squares_are_counted():
     K = np.array([[1.0, 0.0, 3.0], [0.0, 1.0, 3.0], [3.0, 3.0, 1.0]])
-    spans, below = squared_spans(K, np.array([True, True, False]))
+    spans, below = squared_spans(K, np.array([True, True, False]), sides(3))
     assert below == 1
     assert (spans >= 0).all()
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(1, 9), st.integers(0, 10_000), st.sampled_from(["rbf", "linear"]))
+@given(st.integers(2, 9), st.integers(0, 10_000), st.sampled_from(["rbf", "linear"]))
 def test_spans_are_distances_from_the_affine_span(n, seed, kernel):
     rng = np.random.default_rng(seed)
     points, free = rng.normal(size=(n, 12)), rng.random(n) < 0.6
-    free[: 2 * (free.sum() == 1)] = n > 1  # one alone has a test of its own
-    if n == 1:
-        free[0] = False
     K = rbf_kernel(points, gamma=0.1) if kernel == "rbf" else points @ points.T
-    spans, below = squared_spans(K, free)
-    expected = [naive_svm.squared_span(K, free, p) for p in range(n)]
+    spans, below = squared_spans(K, free, sides(n))
+    expected = [naive_svm.squared_span(K, free, sides(n), p) for p in range(n)]
     assert_allclose(spans, expected, rtol=1e-5, atol=1e-6 * np.trace(K) / n)
     assert below == 0
 
@@ -230,12 +248,22 @@ def test_leaving_out_never_helps():
 
 
 def test_no_free_vectors():
-    """Tiny C, as many on each side: all are at the bound, and spans are K(x, x) = 1."""
-    X, y = iris_pair()
-    C = 1e-4
-    bank, inside, outside = left_out(SVC(C=C, gamma=0.2), X, y, PAIR)
-    assert len(bank.models[0].support_) == len(y)
-    assert_allclose(outside[:, 0], inside[:, 0] - PAIR[y, 0] * C, atol=1e-6)
+    """Hardly any kernel, all samples of the smaller class at the bound."""
+    X, y = cancer()
+    machine = SVC(gamma=1e-4, tol=1e-6)
+    bank, inside, outside = left_out(machine, X, y, PAIR)
+    support = bank.models[0].support_
+    assert (np.abs(bank.models[0].dual_coef_) == 1.0).all()
+    expected = naive_svm.leave_one_out(machine, X, y, PAIR[:, 0], support)
+    error, in_sample = (np.abs(s[support, 0] - expected).mean() for s in (outside, inside))
+    assert error < 0.8 * in_sample
+
+
+def test_as_many_on_each_side_and_all_at_the_bound():
+    """Leaving one out would turn the constant term over; the rest is what counts."""
+    X, y = load_iris(return_X_y=True)
+    for C, gamma in ((1e-4, 0.2), (1, 1e-4), (1, 0.001)):
+        assert CoupledSVC(C=C, gamma=gamma).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.8
 
 
 def test_all_free_is_exact():
@@ -329,7 +357,9 @@ def test_precomputed_as_given():
 @pytest.mark.parametrize("n_free", [2, 5, 20])
 def test_spans_do_not_change_with_the_origin(n_free):
     X = overlapping(20)[0]
-    near, far = (squared_spans(data @ data.T, np.arange(20) < n_free)[0] for data in (X, X + 1e3))
+    near, far = (
+        squared_spans(data @ data.T, np.arange(20) < n_free, sides(20))[0] for data in (X, X + 1e3)
+    )
     assert_allclose(far, near, atol=1e-5)
 
 
@@ -342,3 +372,13 @@ def test_scores_far_from_zero_keep_their_digits(kernel):
     others = bank.duals.toarray() == 0
     assert others.any()
     assert_allclose(left[others], scores[others], atol=1e-3)
+
+
+def test_scores_the_wrong_way_round_are_not_trusted():
+    """Samples that are nothing like each other: every one is taken for one of the other side."""
+    X, y = load_digits(return_X_y=True)
+    X, y = scale(X[:300]), y[:300]
+    with pytest.warns(UserWarning, match="wrong way round in .* columns.*5 folds are fitted"):
+        model = CoupledSVC(C=10, gamma=1.0).fit(X, y)
+    folds = CoupledSVC(C=10, gamma=1.0, cv=5).fit(X, y)
+    assert_array_equal(model.predict_proba(X), folds.predict_proba(X))

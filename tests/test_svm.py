@@ -153,6 +153,17 @@ def test_margins_of_svc_with_a_precomputed_kernel():
     assert_allclose(model.decision_function(K_new), expected.decision_function(K_new), atol=1e-10)
 
 
+@pytest.mark.parametrize("cv", ["loo", 3])
+@pytest.mark.parametrize("as_type", [sparse.csr_matrix, sparse.csr_array])
+def test_callable_kernels_of_sparse_rows(as_type, cv):
+    """Their values may be sparse, too."""
+    given = CoupledSVC(kernel=lambda a, b: a @ b.T, C=0.1, cv=cv).fit(as_type(X), y)
+    expected = CoupledSVC(kernel="linear", C=0.1, cv=cv).fit(as_type(X), y)
+    assert_allclose(
+        given.predict_proba(as_type(X_new)), expected.predict_proba(as_type(X_new)), atol=1e-3
+    )
+
+
 def test_margins_of_svc_with_two_classes():
     params = {"gamma": 0.05, "decision_function_shape": "ovo"}
     model, expected = (kind(**params).fit(X[TWO], y[TWO]) for kind in (CoupledSVC, SVC))
@@ -178,7 +189,9 @@ def test_attributes_of_svc(rows, as_type, kernel):
     model, expected = (kind(**params).fit(data, names[rows]) for kind in (CoupledSVC, SVC))
     attributes = ["support_", "support_vectors_", "n_support_", "dual_coef_", "intercept_"]
     for name in [*attributes, "classes_"] + ["coef_"] * (kernel == "linear"):
-        ours, theirs = dense(getattr(model, name)), dense(getattr(expected, name))
+        ours, theirs = getattr(model, name), getattr(expected, name)
+        assert sparse.issparse(ours) == sparse.issparse(theirs), name
+        ours, theirs = dense(ours), dense(theirs)
         assert ours.shape == theirs.shape, name
         if ours.dtype.kind == "f":
             assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6, err_msg=name)

@@ -35,6 +35,7 @@ from manyclass.coupling.base import (
 )
 from manyclass.crossfit import (
     OutOfSample,
+    check_ways_round,
     complete_rows,
     enough_for_temperature,
     enough_rows,
@@ -203,7 +204,9 @@ class CoupledBase(Predictions, ABC):
         """
         if isinstance(self.cv, str):
             try:
-                return self.bank_.leave_one_out(X, y, self.code_, weights, rows)
+                scores = self.bank_.leave_one_out(X, y, self.code_, weights, rows)
+                check_ways_round(scores, y[rows], self.code_, weights[rows])
+                return scores
             except Untrusted as reason:
                 warnings.warn(
                     f"analytic leave-one-out is not used: {reason}. {FALLBACK} folds are fitted "
@@ -212,7 +215,7 @@ class CoupledBase(Predictions, ABC):
                     stacklevel=5,
                 )
                 folds = make_folds(FALLBACK, X, y, self.classes_, warn=False)
-        scores = OutOfSample(
+        by_folds = OutOfSample(
             self.bank_,
             lambda train: fit_rows(rows=train),
             X,
@@ -221,7 +224,7 @@ class CoupledBase(Predictions, ABC):
             folds,
             enough,
         )
-        return scores if len(rows) == len(y) else scores[rows]
+        return by_folds if len(rows) == len(y) else by_folds[rows]
 
     def _enough_left_out(self, plan: Plan) -> int | None:
         """Return how many rows have to be left out; None for all.

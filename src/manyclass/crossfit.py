@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from manyclass._sklearn import take_rows
-from manyclass.banks import Bank
+from manyclass.banks import Bank, Untrusted
 from manyclass.calibration import ColumnBlock
 
 ENOUGH_ROWS = 10_000  # to calibrate on
 ENOUGH_OF_A_CLASS = 400  # however many classes there are
 BLOCK_ENTRIES = 2**22  # scores held at a time: 32 MB
+ROUNDING = 1e-6  # of a mean score
 COLUMNS = 16  # gathered at a time for calibration
 REMEDY = (
     "Use cv=5, whose folds are stratified, or a splitter that stratifies or shuffles, such as "
@@ -360,6 +361,41 @@ def enough_for_temperature(k: int, n_columns: int) -> int:
     classes, and not fewer than 1000.
     """
     return min(5000, max(1000, 10_000_000 // max(n_columns, 4 * k)))
+
+
+def check_ways_round(
+    scores: NDArray[np.float64],
+    y: NDArray[np.intp],
+    code: NDArray[np.int8],
+    weights: NDArray[np.float64],
+) -> None:
+    """Raise :class:`Untrusted` if columns clearly score their negative side higher.
+
+    Where samples are hardly alike to a machine, leaving one out moves its constant term
+    towards the other side, by more than the rest says. A sigmoid would turn such scores
+    round, and with them the probabilities. Clearly: by more than scores of a side differ
+    among each other. Where there is nothing to learn, either side may be a little higher.
+    """
+    # Weights, sums and sums of squares of the scores of each class in each column.
+    moments = np.zeros((3, *code.shape))
+    for c in range(len(code)):
+        of_class = scores[y == c]
+        known = np.isfinite(of_class)
+        of_class = np.where(known, of_class, 0.0)
+        weight = weights[y == c, None] * known
+        moments[:, c] = [(weight * of_class**power).sum(axis=0) for power in (0, 1, 2)]
+    size, total, squares = (
+        np.array([np.where(code == side, m, 0.0).sum(axis=0) for side in (1, -1)]) for m in moments
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):  # sides without samples say nothing
+        mean = total / size
+        variance = np.maximum(squares / size - mean**2, 0.0).mean(axis=0)
+        inverted = mean[1] - mean[0] > np.sqrt(variance) + ROUNDING * np.abs(mean).max(axis=0)
+    if inverted.any():
+        raise Untrusted(
+            f"its scores are the wrong way round in {inverted.sum()} of {len(inverted)} columns, "
+            "as they are where C or gamma is far too small or too large for the data"
+        )
 
 
 def check_no_nan(

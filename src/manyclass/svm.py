@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse, vstack
+from scipy.sparse import csr_matrix, issparse, vstack
 from sklearn.svm import SVC
 from sklearn.utils import Bunch
 from sklearn.utils.class_weight import compute_sample_weight
@@ -160,9 +160,9 @@ class CoupledSVC(CoupledBase):
             Class labels.
         sample_weight : array-like of shape (n,), optional
             Multiplies C per sample, and weighs the calibration. Weights are counts of
-            samples: a weight of 2 is a copy, and weights that sum to 1 are taken for one
-            sample in all, on which little can be calibrated. Scale weights that only say
-            what matters more to sum to n.
+            samples: those that sum to 1 are taken for one sample in all, on which little
+            can be calibrated. Scale weights that only say what matters more to sum to n.
+            A sample is left out with all of its weight.
 
         Returns
         -------
@@ -215,16 +215,16 @@ class CoupledSVC(CoupledBase):
         return np.array([len(group.support) for group in self._bank().groups], dtype=np.int32)
 
     @property
-    def dual_coef_(self) -> NDArray[np.float64]:
-        """Signed dual coefficients, in LIBSVM's layout for one-vs-one."""
+    def dual_coef_(self):
+        """Signed dual coefficients, in LIBSVM's layout for one-vs-one; sparse if X was."""
         bank, (columns, signs) = self._bank(), self._as_in_svc()
         if pair_columns(self.code_) is None:
-            return bank.duals[self.support_].toarray().T
+            return self._as_fitted(bank.duals[self.support_].toarray().T)
         layout = []
         for c, group in enumerate(bank.groups):
             of_class = self.code_[c, columns] != 0
             layout.append(group.duals[:, columns[of_class]].toarray() * signs[of_class])
-        return np.concatenate(layout).T
+        return self._as_fitted(np.concatenate(layout).T)
 
     @property
     def n_iter_(self) -> NDArray[np.int_]:
@@ -238,14 +238,18 @@ class CoupledSVC(CoupledBase):
         return self._bank().intercept[columns] * signs
 
     @property
-    def coef_(self) -> NDArray[np.float64]:
-        """Weights of the features, for linear kernels; shape (l, n_features)."""
+    def coef_(self):
+        """Weights of the features, for linear kernels; shape (l, n_features); sparse if X was."""
         if self.kernel != "linear":
             raise AttributeError("coef_ is only available with kernel='linear'.")
         columns, signs = self._as_in_svc()
         coef = self._bank().duals[self.support_].T @ self.support_vectors_
         coef = coef.toarray() if hasattr(coef, "toarray") else coef
-        return coef[columns] * signs[:, None]
+        return self._as_fitted(coef[columns] * signs[:, None])
+
+    def _as_fitted(self, array: NDArray[np.float64]):
+        """Return a sparse matrix where SVC does."""
+        return csr_matrix(array) if self._bank().sparse else array
 
     def _as_in_svc(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Return the columns in SVC's order, and the signs that make them SVC's.

@@ -276,7 +276,7 @@ class KernelBank(Bank):
             if len(support) == 0:
                 continue
             free = _free(dual, weights[support], self.bound)
-            spans, negative = squared_spans(self._gram(X, support), free)
+            spans, negative = squared_spans(self._gram(X, support), free, dual > 0)
             scored = place[support] >= 0
             scores[place[support[scored]], column] -= (dual * spans)[scored]
             below += negative

@@ -60,7 +60,9 @@ class Kernel:
         ``out`` is a flat buffer that dense products are written into.
         """
         if callable(self.name):
-            return np.ascontiguousarray(np.asarray(self.name(columns, rows)).T)
+            values: Any = self.name(columns, rows)
+            values = values.toarray() if issparse(values) else np.asarray(values)
+            return np.ascontiguousarray(values.T)
         if self.name == "precomputed":
             return np.ascontiguousarray(columns[:, rows].T)
         if issparse(rows) or issparse(columns):
