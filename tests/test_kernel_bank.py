@@ -82,14 +82,12 @@ def test_scores_are_those_of_single_machines(machine, code):
     assert_allclose(bank_of(machine, code=code).scores(X_new), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("limit", ["FEW_PRODUCTS", "LONG_CALL"])
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
-def test_pairs_that_take_long_are_calls_of_their_own(machine, limit, monkeypatch):
-    """So that an interrupt is heard between them."""
+def test_pairs_that_take_long_are_calls_of_their_own(machine, monkeypatch):
     together, calls = bank_of(machine), []
     fit = kernel._fit
     monkeypatch.setattr(kernel, "_fit", lambda *args: calls.append(args) or fit(*args))
-    monkeypatch.setattr(kernel, limit, 0)
+    monkeypatch.setattr(kernel, "FEW_PRODUCTS", 0)
     one_by_one = bank_of(machine)
     assert len(calls) == (1 if callable(machine.kernel) else PAIRS.shape[1])
     assert_array_equal(one_by_one.duals.toarray(), together.duals.toarray())

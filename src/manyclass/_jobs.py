@@ -98,9 +98,18 @@ def _send(data: Iterable[Any]) -> None:
     futures, arrays = _futures(backend), _by_identity(data)
     missing = [key for key in arrays if not _is_there(futures.get(key))]
     if missing and hasattr(backend, "data_futures"):
-        # Not by their hash: two owners of equal data must not release each other's.
-        sent = backend.client.scatter([arrays[key] for key in missing], broadcast=True, hash=False)
+        sent = _scatter(backend.client, [arrays[key] for key in missing])
         futures.update(zip(missing, sent, strict=True))
+
+
+def _scatter(client: Any, data: list[Any]) -> list[Any]:
+    """Send data to all workers; again, if one of them dies meanwhile."""
+    for _ in range(ATTEMPTS - 1):
+        with suppress(OSError):  # the connection to it
+            # Not by their hash: two owners of equal data must not release each other's.
+            return client.scatter(data, broadcast=True, hash=False)
+        client.wait_for_workers(1)
+    return client.scatter(data, broadcast=True, hash=False)
 
 
 def _futures(backend: Any) -> dict[int, Any]:

@@ -357,6 +357,8 @@ def _first_classes(classes) -> NDArray:
 def _distinct(classes) -> NDArray:
     labels = column_or_1d(classes)
     check_labels(labels, "classes")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError(f"classes={labels.tolist()} has NaN or infinity: leave it out.")
     return np.unique(labels)
 
 

@@ -78,8 +78,8 @@ class CoupledSVC(CoupledBase):
 
     Notes
     -----
-    An interrupt is heard between machines: LIBSVM does not listen while it fits one. A
-    failed or interrupted fit leaves the estimator as it was.
+    A failed or interrupted fit leaves the estimator as it was. LIBSVM itself does not listen
+    to interrupts: the machine it is at is fitted to its end in the background.
 
     References
     ----------

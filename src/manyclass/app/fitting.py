@@ -192,7 +192,7 @@ def _scores_line(model: Pipeline, X, y, folds: int, random_state: int) -> str:
     rarest = y.value_counts().idxmin()
     folds = min(folds, int((y == rarest).sum()))
     if folds < 2:
-        return f"not cross-validated: class {rarest!r} has a single row"
+        return f"not cross-validated: class {str(rarest)!r} has a single row"
     splits = StratifiedKFold(folds, shuffle=True, random_state=random_state)
     probabilities = hasattr(model, "predict_proba")
     method = "predict_proba" if probabilities else "predict"

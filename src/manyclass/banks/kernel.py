@@ -22,6 +22,7 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_array
 
 from manyclass import codes
+from manyclass._interrupts import hearing_interrupts
 from manyclass._jobs import run_tasks
 from manyclass.banks._block_kernels import add_intercepts, spread
 from manyclass.banks.generic import (
@@ -44,7 +45,6 @@ LEAST_ROWS, MOST_ROWS = 128, 2048
 AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
 SOLVER_TOLERANCE = 1e-3  # of LIBSVM on a margin, by default
 FEW_PRODUCTS = 1e8  # of numbers, for the kernel of a pair: below, a call for each costs too much
-LONG_CALL = 1e11  # products of all pairs together: seconds, in which no interrupt is heard
 FEW_ROWS = 128  # to measure rounding on
 EXCUSED = 0.01  # share of negative squared spans that is put down to rounding
 
@@ -340,8 +340,8 @@ def fit_kernel_bank(
 ) -> KernelBank:
     """Fit the machines of all columns: one-vs-one in a single call of LIBSVM.
 
-    Large pairs are calls of their own: several jobs share them, and an interrupt is heard
-    between any two. The machines are the same. ``gamma`` is resolved on all of X, so that all
+    Large pairs are calls of their own: several jobs share them, and an interrupt leaves but one
+    of them to its end. The machines are the same. ``gamma`` is resolved on all of X, so that all
     columns and folds share a kernel.
     """
     X = with_narrow_indices(check_array(X, accept_sparse="csr", dtype=np.float64))
@@ -415,7 +415,7 @@ def _is_one_call(kernel, X, n_rows: int, code: NDArray[np.int8], n_jobs: int) ->
         return True
     n_features = X.nnz / X.shape[0] if issparse(X) else X.shape[1]
     products = (2 * n_rows / len(code)) ** 2 * (1 if kernel == "precomputed" else n_features)
-    return products < FEW_PRODUCTS and products * code.shape[1] < LONG_CALL
+    return products < FEW_PRODUCTS
 
 
 def _has_gamma(kernel) -> bool:
@@ -436,7 +436,7 @@ def _part(X, rows: NDArray[np.intp], square: bool = False):
 def _fit(machine, X, rows, target, sample_weight):
     part = _part(X, rows, machine.kernel == "precomputed")
     weight = None if sample_weight is None else sample_weight[rows]
-    return clone(machine).fit(part, target, sample_weight=weight)
+    return hearing_interrupts(clone(machine).fit, part, target, sample_weight=weight)
 
 
 def _fit_columns(batch: slice, machine, X, y, code, rows, sample_weight, pairs) -> list[Column]:
