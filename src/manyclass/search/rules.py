@@ -312,7 +312,7 @@ def estimator_per_rule(
     >>> model = CoupledSVC(temperature=False)
     >>> search = GridSearchCV(model, {"C": [1, 10]}, scoring=RuleScorer(["ht"]), refit=False)
     >>> estimator_per_rule(search.fit(X, y))
-    {'ht': CoupledSVC(C=10, combiner='ht', temperature=False)}
+    {'ht': CoupledSVC(C=1, combiner='ht', temperature=False)}
     """
     best = best_per_rule(search, rules, choose)
     given = _rules_of(search)
