@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.linear_model import LogisticRegression
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from fuzz.targets import TARGETS, attack, check_probabilities, target_of
@@ -86,9 +91,8 @@ class TestLabels:
     @pytest.mark.parametrize(
         ("names", "message"),
         [
-            (np.array([b"a", b"b", b"c"]), "bytes"),
             (np.array([1.5, 2.5, 3.5]), "continuous"),
-            (np.array([1, "b", None], dtype=object), "label type"),
+            (np.array([1, "b", None], dtype=object), "y is None at row 2"),
             (np.array([1.0, 2.0, np.nan]), "NaN"),
             (np.array([1.0, 2.0, np.inf]), "infinity"),
             (np.array([1j, 2j, 3j]), "Complex"),
@@ -309,3 +313,60 @@ class TestFaultsThatWere:
         path.write_text(",".join(COLUMNS) + f"\n{line}\n")
         with pytest.raises(ValueError, match=f"results.csv is {message}"):
             list(Results(path))
+
+
+def _labels(make):
+    """Three labels of a type, in ascending order, as an array of 60."""
+    labels = np.empty(60, dtype=object)
+    labels[:] = [make(i % 3) for i in range(60)]
+    return labels
+
+
+class TestLabelsOfAnyOrder:
+    """What scikit-learn refuses as unknown has an order all the same."""
+
+    rows = np.random.default_rng(0).normal(size=(60, 3)) + np.arange(60)[:, None] % 3
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda i: datetime.date(2024, 1, 1 + i),
+            lambda i: Decimal(i) / 3,
+            lambda i: Fraction(i, 7),
+            lambda i: (i, "x"),
+            lambda i: 2**70 + i,
+            lambda i: pd.Timestamp(2024, 1, 1 + i),
+            lambda i: np.int64(i),
+        ],
+        ids=["date", "decimal", "fraction", "tuple", "large", "timestamp", "integer"],
+    )
+    @pytest.mark.parametrize("model", [CoupledSVC(), CoupledClassifier()])
+    def test_objects(self, model, make):
+        labels = _labels(make)
+        fitted = clone(model).fit(self.rows, labels)
+        assert list(fitted.classes_) == [make(i) for i in range(3)]
+        numbers = clone(model).fit(self.rows, np.arange(60) % 3)
+        assert_array_equal(fitted.predict_proba(self.rows), numbers.predict_proba(self.rows))
+        expected = [make(int(i)) for i in numbers.predict(self.rows)]
+        assert list(fitted.predict(self.rows)) == expected
+        assert fitted.score(self.rows, labels) == numbers.score(self.rows, np.arange(60) % 3)
+
+    def test_bytes(self):
+        labels = np.array([b"a", b"b", b"c"])[np.arange(60) % 3]
+        assert CoupledSVC().fit(self.rows, labels).score(self.rows, labels) > 0.5
+
+    def test_in_batches(self):
+        labels = _labels(lambda i: Fraction(i, 7))
+        model = CoupledClassifier(SGDClassifier(loss="log_loss", random_state=0))
+        model.partial_fit(self.rows, labels, classes=labels[:3])
+        assert set(model.predict(self.rows)) <= set(labels)
+
+    @pytest.mark.parametrize("missing", [None, Decimal("NaN"), pd.NaT])
+    def test_missing(self, missing):
+        labels = np.array([Decimal(1), missing, Decimal(2)] * 20, dtype=object)
+        with pytest.raises(ValueError, match="y is .* at row 1, a missing label"):
+            CoupledSVC().fit(self.rows, labels)
+
+    def test_without_an_order(self):
+        with pytest.raises(TypeError, match="y has labels without an order .*make them texts"):
+            CoupledSVC().fit(self.rows, _labels(lambda i: (1, "x", b"y")[i]))

@@ -61,8 +61,20 @@ class Plan(NamedTuple):
     """Whether any of it needs out-of-sample scores."""
 
 
+def is_unusual(y: NDArray) -> bool:
+    """Tell whether labels are of a type that scikit-learn refuses, but that has an order.
+
+    Such as dates, fractions, tuples, bytes and large integers.
+    """
+    if y.ndim != 1 or y.size == 0:
+        return False
+    return y.dtype.kind == "S" or (y.dtype == object and not isinstance(y[0], str | float))
+
+
 def check_labels(y: NDArray, name: str = "y") -> None:
-    """Find labels that are missing among times, or among texts; ``name`` is the argument's."""
+    """Find labels that are missing, or without an order; ``name`` is the argument's."""
+    if is_unusual(y):
+        _check_order(y, name)
     if y.dtype.kind in "mM" and np.isnat(y).any():
         raise ValueError(
             f"{name} is NaT, a missing time, at row {int(np.isnat(y).argmax())}: drop the row, or "
@@ -75,6 +87,21 @@ def check_labels(y: NDArray, name: str = "y") -> None:
                 f"{name} mixes texts with labels of type {', '.join(sorted(strangers))}, and has "
                 "no order: fill in missing labels, and make all of them texts."
             )
+
+
+def _check_order(y: NDArray, name: str) -> None:
+    missing = next((i for i, label in enumerate(y) if label is None or label != label), None)
+    if missing is not None:
+        raise ValueError(
+            f"{name} is {y[missing]} at row {missing}, a missing label: drop the row, or name the "
+            "class."
+        )
+    try:
+        np.sort(y)
+    except TypeError as error:
+        raise TypeError(
+            f"{name} has labels without an order ({error}): make them texts, or of one type."
+        ) from error
 
 
 class CoupledBase(Predictions, ABC):
@@ -280,8 +307,10 @@ class CoupledBase(Predictions, ABC):
     def _check_samples(self, X, y, reset: bool):
         """Return X and y, which are of one length and not of many dimensions."""
         check_in_memory(X)
-        check_labels(np.asarray(y))
-        check_classification_targets(y)
+        labels = np.asarray(y)
+        check_labels(labels)
+        if not is_unusual(labels):
+            check_classification_targets(y)
         return indexable(check_any_rows(self, X, reset=reset), column_or_1d(y, warn=True))
 
     def _make_code(self, k: int, combiner: Combiner, rng) -> NDArray[np.int8]:

@@ -68,6 +68,27 @@ class Predictions(ClassifierMixin, BaseEstimator):
         winners = self._class_values(X, only_winner=True)[:, 0]
         return self.classes_[winners.astype(np.intp)]
 
+    def score(self, X, y, sample_weight=None):
+        """Return the share of labels that are right.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+        y : array-like of shape (n,)
+            True labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        if self.classes_.dtype.kind not in "OS" or isinstance(self.classes_[0], str):
+            return super().score(X, y, sample_weight)
+        # Labels of types that scikit-learn's metrics do not know.
+        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+
     @available_if(_gives_probabilities)
     def predict_proba(self, X):
         """Return coupled class probabilities.
