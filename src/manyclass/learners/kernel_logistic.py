@@ -112,6 +112,10 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
     -----
     The kernel matrix of the training samples is held in memory: 8 n^2 bytes.
 
+    Coefficients grow like C where classes overlap, and cancel each other in a kernel of low
+    rank: with a linear or polynomial kernel and C of 1e4 and more the gradient may be left at
+    1e-8 to 1e-6 of its scale by rounding, whatever ``tol``. Centred features help.
+
     References
     ----------
     .. [1] S. S. Keerthi, K. B. Duan, S. K. Shevade, A. N. Poo, "A fast dual algorithm for
