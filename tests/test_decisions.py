@@ -610,3 +610,9 @@ class TestDecisionClassifier:
                 assert_allclose(model.estimator_.class_prior_, [1 / 8, 2 / 8, 5 / 8])
             with pytest.raises(ValueError, match="Negative values"):
                 model.fit(X, names, importance=-weight)
+
+
+def test_differences_of_costs_that_overflow():
+    assert decide([[0.9, 0.1]], [[1e308, -1e308], [-1e308, 1e308]])[0] == 1
+    largest = np.full((2, 2), 1.7e308)
+    assert decide([[1.0, 0.0]], largest, reject_cost=-1.7e308)[0] == -1

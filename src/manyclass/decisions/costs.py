@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from manyclass.decisions._simplex import Array, as_rows, blocks
 
 REJECTED = -1  # an index: that of the last label
+LARGEST = 1e300  # cost of which the sum of two is finite, and a little more
 
 
 def decide(
@@ -113,6 +114,10 @@ def _regret(cost: Array, reject: Array | None) -> Array:
     """Return costs less the least of their row; rejection is the last column."""
     if reject is not None:
         cost = np.column_stack([cost, reject])
+    if (
+        np.abs(cost).max() > LARGEST
+    ):  # scaled exactly, so that differences and their means are finite
+        cost = cost / 2.0**12
     return cost - cost.min(axis=1, keepdims=True)
 
 
