@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC
 from manyclass._jobs import ATTEMPTS, kept_on_workers, run_tasks
-from manyclass.banks import kernel
+from manyclass.banks import libsvm
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
@@ -223,7 +223,7 @@ class TestFitting:
     )
     def test_a_cluster_fits_what_one_process_does(self, client, model, data, options, monkeypatch):
         local = fitted(clone(model), data, NAMES, **options)
-        monkeypatch.setattr(kernel, "FEW_PRODUCTS", 0)
+        monkeypatch.setattr(libsvm, "FEW_PRODUCTS", 0)
         with joblib.parallel_config(backend="dask", client=client):
             away = fitted(clone(model), data, NAMES, **options)
         assert same(local, away)
@@ -268,7 +268,7 @@ class TestFitting:
     @pytest.mark.parametrize("n_jobs", [1, 2])
     def test_pairs_as_tasks_are_the_pairs_of_one_call(self, n_jobs, monkeypatch):
         local = fitted(CoupledSVC(C=10), X, y)
-        monkeypatch.setattr(kernel, "FEW_PRODUCTS", 0)
+        monkeypatch.setattr(libsvm, "FEW_PRODUCTS", 0)
         assert same(local, fitted(CoupledSVC(C=10, n_jobs=n_jobs), X, y))
 
 

@@ -20,7 +20,7 @@ from sklearn.svm import SVC, NuSVC
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledSVC, codes
-from manyclass.banks import KernelBank, fit_bank, kernel
+from manyclass.banks import KernelBank, fit_bank, kernel, libsvm
 from manyclass.banks._block_kernels import exponentiate
 from manyclass.banks.kernels import Kernel, resolve_gamma
 
@@ -85,9 +85,9 @@ def test_scores_are_those_of_single_machines(machine, code):
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 def test_pairs_that_take_long_are_calls_of_their_own(machine, monkeypatch):
     together, calls = bank_of(machine), []
-    fit = kernel._fit
-    monkeypatch.setattr(kernel, "_fit", lambda *args: calls.append(args) or fit(*args))
-    monkeypatch.setattr(kernel, "FEW_PRODUCTS", 0)
+    fit = libsvm._fit
+    monkeypatch.setattr(libsvm, "_fit", lambda *args: calls.append(args) or fit(*args))
+    monkeypatch.setattr(libsvm, "FEW_PRODUCTS", 0)
     one_by_one = bank_of(machine)
     assert len(calls) == (1 if callable(machine.kernel) else PAIRS.shape[1])
     assert_array_equal(one_by_one.duals.toarray(), together.duals.toarray())

@@ -18,8 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledSVC, codes, crossfit
 from manyclass.banks import Untrusted, fit_bank
-from manyclass.banks.kernel import _without_only_samples
-from manyclass.banks.spans import squared_spans
+from manyclass.banks.spans import squared_spans, without_only_samples
 
 PAIR = np.array([[-1], [1]], dtype=np.int8)
 
@@ -313,7 +312,7 @@ def test_only_samples_are_told_by_side_and_weight():
     y = np.array([0, 0, 1, 2, 3])
     code = np.array([[1, 1, 0], [-1, 1, 1], [-1, -1, -1], [0, -1, -1]], dtype=np.int8)
     weights = np.array([1.0, 0.0, 1.0, 1.0, 1.0])
-    missing = np.isnan(_without_only_samples(np.zeros((5, 3)), y, code, weights, np.arange(5)))
+    missing = np.isnan(without_only_samples(np.zeros((5, 3)), y, code, weights, np.arange(5)))
     assert_array_equal(np.argwhere(missing), [[0, 0], [2, 2]])
 
 

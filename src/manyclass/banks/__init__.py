@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass.banks.generic import Bank, ConstantModel, Evidence, Kind, Untrusted, fit_models
-from manyclass.banks.kernel import KernelBank, fit_kernel_bank, is_kernel_machine
+from manyclass.banks.kernel import KernelBank, is_kernel_machine
 from manyclass.banks.kernel_logistic import KernelLogisticBank, fit_kernel_logistic_bank
+from manyclass.banks.libsvm import fit_kernel_bank
 from manyclass.banks.linear import LinearBank
 
 __all__ = [

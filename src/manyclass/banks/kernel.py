@@ -8,34 +8,27 @@ not multiplied there either.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array, issparse
-from sklearn.base import clone
+from scipy.sparse import csr_array, issparse
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_array
 
-from manyclass import codes
-from manyclass._interrupts import hearing_interrupts
-from manyclass._jobs import run_tasks
 from manyclass.banks._block_kernels import add_intercepts, spread
 from manyclass.banks.generic import (
     Bank,
     Evidence,
     Scorer,
     Untrusted,
-    column_batches,
     column_sizes,
-    with_narrow_indices,
 )
-from manyclass.banks.kernels import Kernel, resolve_gamma
-from manyclass.banks.spans import squared_spans
+from manyclass.banks.kernels import Kernel
+from manyclass.banks.pairwise import part_of
+from manyclass.banks.spans import squared_spans, without_only_samples
 
 CHUNK = 512  # support vectors at a time
 BLOCK_ENTRIES = 2**15  # of a kernel block, to stay in cache
@@ -44,7 +37,6 @@ DENSE = 0.3  # share of non-zero coefficients above which a matrix product is fa
 LEAST_ROWS, MOST_ROWS = 128, 2048
 AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
 SOLVER_TOLERANCE = 1e-3  # of LIBSVM on a margin, by default
-FEW_PRODUCTS = 1e8  # of numbers, for the kernel of a pair: below, a call for each costs too much
 FEW_ROWS = 128  # to measure rounding on
 EXCUSED = 0.01  # share of negative squared spans that is put down to rounding
 
@@ -266,7 +258,7 @@ class KernelBank(Bank):
         duals = self.duals.tocsc()
         # Single precision where its error stays below the solver's own tolerance.
         single = self.error_in_single(X[rows[:: 1 + len(rows) // FEW_ROWS]]) < SOLVER_TOLERANCE
-        scores = self.scorer(np.float32 if single else np.float64)(_part(X, rows))
+        scores = self.scorer(np.float32 if single else np.float64)(part_of(X, rows))
         place = np.full(len(y), -1)
         place[rows] = np.arange(len(rows))
         below = 0
@@ -282,7 +274,7 @@ class KernelBank(Bank):
             below += negative
         if below > EXCUSED * duals.nnz:
             raise Untrusted("the kernel is not positive definite")
-        return _without_only_samples(scores, y, code, weights, rows)
+        return without_only_samples(scores, y, code, weights, rows)
 
     def evidence(
         self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
@@ -314,179 +306,3 @@ def _free(dual, weights, bound: float | None) -> NDArray[np.bool_]:
         return size < AT_BOUND * bound
     largest = {sign: size[np.sign(dual) == sign].max(initial=0.0) for sign in (-1.0, 1.0)}
     return size < AT_BOUND * np.where(dual > 0, largest[1.0], largest[-1.0])
-
-
-def _without_only_samples(scores, y, code, weights, rows):
-    """Put NaN where a sample is the only one of its side: without it there is no machine."""
-    counts = np.bincount(y[weights > 0], minlength=len(code))
-    for side in (1, -1):
-        for column in np.flatnonzero(counts @ (code == side) == 1):
-            only = (code[y[rows], column] == side) & (weights[rows] > 0)
-            scores[only, column] = np.nan
-    return scores
-
-
-def fit_kernel_bank(
-    estimator,
-    X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
-    *,
-    rows: NDArray[np.intp],
-    sample_weight: NDArray[np.float64] | None,
-    n_jobs: int | None = None,
-    verbose: int = 0,
-    dtype: type[np.floating] = np.float64,
-) -> KernelBank:
-    """Fit the machines of all columns: one-vs-one in a single call of LIBSVM.
-
-    Large pairs are calls of their own: several jobs share them, and an interrupt leaves but one
-    of them to its end. The machines are the same. ``gamma`` is resolved on all of X, so that all
-    columns and folds share a kernel.
-    """
-    X = with_narrow_indices(check_array(X, accept_sparse="csr", dtype=np.float64))
-    if estimator.kernel == "precomputed" and X.shape[0] != X.shape[1]:
-        raise ValueError(
-            f"X has shape {X.shape}: with kernel='precomputed' it must be the square matrix of the "
-            "kernel between all training samples."
-        )
-    if sample_weight is not None:
-        rows = rows[sample_weight[rows] > 0]
-    gamma = resolve_gamma(estimator.gamma, X) if _has_gamma(estimator.kernel) else 1.0
-    # Its own probabilities, if it was asked for them, would be fitted for nothing.
-    machine = clone(estimator).set_params(gamma=gamma, probability=type(estimator)().probability)
-    kernel = Kernel(estimator.kernel, gamma, estimator.degree, estimator.coef0)
-    pairs = codes.pair_columns(code)
-    as_pairs = pairs is not None and estimator.class_weight is None and len(np.unique(y[rows])) > 2
-    jobs = effective_n_jobs(n_jobs)
-    if as_pairs and _is_one_call(estimator.kernel, X, len(rows), code, jobs):
-        columns = _fit_pairs(machine, X, y, pairs, rows, sample_weight)
-    else:
-        batches = run_tasks(
-            _fit_columns,
-            column_batches(code.shape[1], jobs),
-            machine,
-            X,
-            y,
-            code,
-            rows,
-            sample_weight,
-            as_pairs or len(code) == 2,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            prefer="threads",  # LIBSVM releases the interpreter lock
-        )
-        columns = [column for batch in batches for column in batch]
-    support = np.concatenate([column[0] for column in columns])
-    index = np.repeat(np.arange(len(columns)), [len(column[0]) for column in columns])
-    values = np.concatenate([column[1] for column in columns])
-    duals = coo_array((values, (support, index)), shape=(X.shape[0], len(columns))).tocsr()
-    intercept = np.array([column[2] for column in columns])
-    bank = KernelBank(
-        kernel,
-        X,
-        y,
-        code,
-        duals,
-        intercept,
-        bound=estimator.C if type(estimator) is SVC and estimator.class_weight is None else None,
-        n_iter=np.array([column[3] for column in columns]),
-        converged=all(column[4] for column in columns),
-        dtype=dtype,
-    )
-    if dtype == np.float32:
-        _warn_of_rounding(bank.error_in_single(X[:: 1 + X.shape[0] // FEW_ROWS]))
-    return bank
-
-
-def _warn_of_rounding(error: float) -> None:
-    if error > SOLVER_TOLERANCE:
-        warnings.warn(
-            f"with dtype=np.float32 margins are wrong by up to {error:.2g}: scale the features, so "
-            "that they are of the size of 1 and around 0, or use dtype=np.float64.",
-            UserWarning,
-            stacklevel=7,
-        )
-
-
-def _is_one_call(kernel, X, n_rows: int, code: NDArray[np.int8], n_jobs: int) -> bool:
-    """Tell whether all pairs are better fitted in one call of LIBSVM than in one for each."""
-    if callable(kernel) and n_jobs == 1:  # pairs would compute its values twice
-        return True
-    n_features = X.nnz / X.shape[0] if issparse(X) else X.shape[1]
-    products = (2 * n_rows / len(code)) ** 2 * (1 if kernel == "precomputed" else n_features)
-    return products < FEW_PRODUCTS
-
-
-def _has_gamma(kernel) -> bool:
-    return kernel in ("rbf", "poly", "sigmoid")
-
-
-Column = tuple[NDArray[np.intp], NDArray[np.float64], float, int, bool]
-"""Support rows, signed dual coefficients, intercept, iterations, converged."""
-
-
-def _part(X, rows: NDArray[np.intp], square: bool = False):
-    """Rows of X, of a square kernel matrix also its columns; X itself if that is all of it."""
-    if len(rows) == X.shape[0] and (rows == np.arange(len(rows))).all():
-        return X
-    return X[np.ix_(rows, rows)] if square else X[rows]
-
-
-def _fit(machine, X, rows, target, sample_weight):
-    part = _part(X, rows, machine.kernel == "precomputed")
-    weight = None if sample_weight is None else sample_weight[rows]
-    return hearing_interrupts(clone(machine).fit, part, target, sample_weight=weight)
-
-
-def _fit_columns(batch: slice, machine, X, y, code, rows, sample_weight, pairs) -> list[Column]:
-    columns = code[:, batch].T
-    return [_fit_column(machine, X, y, column, rows, sample_weight, pairs) for column in columns]
-
-
-def _fit_column(machine, X, y, column, rows, sample_weight, pair: bool) -> Column:
-    """Fit one column; of a pair the upper class is positive, as in LIBSVM to the last bit."""
-    rows = rows[column[y[rows]] != 0]
-    lower_side = column[np.flatnonzero(column)[0]]
-    sign = -1 if pair and lower_side > 0 and machine.class_weight is None else 1
-    target = (sign * column[y[rows]] > 0).astype(np.intp)
-    if len(np.unique(target)) < 2:
-        only = column[y[rows[0]]] if len(target) else 0  # without samples it is even
-        return rows[:0], np.empty(0), only * np.inf if only else 0.0, 0, True
-    fitted = _fit(machine, X, rows, target, sample_weight)
-    duals, intercept = sign * _dense(fitted.dual_coef_)[0], sign * float(fitted.intercept_[0])
-    return rows[fitted.support_], duals, intercept, int(fitted.n_iter_[0]), fitted.fit_status_ == 0
-
-
-def _fit_pairs(machine, X, y, pairs, rows, sample_weight) -> list[Column]:
-    """All pairs at once. LIBSVM's order is ours: positive is the lower class."""
-    order, flip = pairs
-    fitted = _fit(machine, X, rows, y[rows], sample_weight)
-    converged = fitted.fit_status_ == 0
-    duals, ends = _dense(fitted.dual_coef_), np.cumsum(fitted.n_support_)
-    starts, support = ends - fitted.n_support_, rows[fitted.support_]
-    place = {c: m for m, c in enumerate(fitted.classes_)}
-    k = (1 + int(np.sqrt(1 + 8 * len(order)))) // 2
-    columns: list[Any] = [None] * len(order)
-    n_pairs = iter(range(len(fitted.intercept_)))
-    for q, (i, j) in enumerate(zip(*np.triu_indices(k, 1), strict=True)):
-        sign = -1.0 if flip[q] else 1.0
-        if i in place and j in place:
-            a, b = place[i], place[j]
-            of_i, of_j = slice(starts[a], ends[a]), slice(starts[b], ends[b])
-            # A class's coefficients against the others: row b - 1 for a < b, row a for b > a.
-            values = np.concatenate([duals[b - 1, of_i], duals[a, of_j]])
-            used = values != 0
-            rows_of_pair = np.concatenate([support[of_i], support[of_j]])[used]
-            pair = next(n_pairs)
-            signed = sign * values[used], sign * fitted.intercept_[pair]
-            columns[order[q]] = (rows_of_pair, *signed, int(fitted.n_iter_[pair]), converged)
-        else:
-            only = int(i in place) - int(j in place)  # 0 without samples: it is even
-            certain = sign * only * np.inf if only else 0.0
-            columns[order[q]] = rows[:0], np.empty(0), certain, 0, True
-    return columns
-
-
-def _dense(array) -> NDArray[np.float64]:
-    return array.toarray() if hasattr(array, "toarray") else array

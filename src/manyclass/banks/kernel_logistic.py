@@ -15,9 +15,11 @@ from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
 from manyclass.banks.generic import LEAST, Bank, Evidence, Kind, Scorer, Untrusted
-from manyclass.banks.kernel import KernelBank, KernelMachine, _part, _without_only_samples
+from manyclass.banks.kernel import KernelBank, KernelMachine
 from manyclass.banks.kernels import Kernel, resolve_gamma
 from manyclass.banks.logistic_newton import Array, Solution, left_out_changes, solve
+from manyclass.banks.pairwise import part_of
+from manyclass.banks.spans import without_only_samples
 
 SYMMETRIC = 1e-8  # difference of entries to their largest that is left to rounding
 LARGE = 2000  # samples from which on BLAS has use for its threads
@@ -176,13 +178,13 @@ class KernelLogisticBank(KernelBank):
 
         fitted = np.flatnonzero(~self.constant)
         with _quiet_threads(used):
-            margins = self.margins(_part(X, rows))
+            margins = self.margins(part_of(X, rows))
             answers = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
                 delayed(changes)(b) for b in fitted
             )
         for b, change in zip(fitted, answers, strict=True):
             margins[:, b] -= change[rows]
-        return _as_kind(_without_only_samples(margins, y, code, weights, rows), self.kind)
+        return _as_kind(without_only_samples(margins, y, code, weights, rows), self.kind)
 
     def evidence(self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: Array) -> Evidence:
         """Raise an error: reliabilities are those of support vector machines."""

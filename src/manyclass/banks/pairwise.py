@@ -80,3 +80,10 @@ def take_part(X, rows: NDArray[np.intp] | None, columns: NDArray[np.intp] | None
 def is_everything(places: NDArray[np.intp], n: int) -> bool:
     """Tell whether these are all n places, in order."""
     return len(places) == n and bool((places == np.arange(n)).all())
+
+
+def part_of(X, rows: NDArray[np.intp], square: bool = False):
+    """Rows of X, of a square kernel matrix also its columns; X itself if that is all of it."""
+    if is_everything(rows, X.shape[0]):
+        return X
+    return X[np.ix_(rows, rows)] if square else X[rows]

@@ -83,3 +83,13 @@ def _centred(K: NDArray[np.float64], f: int) -> NDArray[np.float64]:
     """
     means = K[:, :f].mean(axis=1)
     return K - means[:, None] - means + means[:f].mean()
+
+
+def without_only_samples(scores, y, code, weights, rows):
+    """Put NaN where a sample is the only one of its side: without it there is no machine."""
+    counts = np.bincount(y[weights > 0], minlength=len(code))
+    for side in (1, -1):
+        for column in np.flatnonzero(counts @ (code == side) == 1):
+            only = (code[y[rows], column] == side) & (weights[rows] > 0)
+            scores[only, column] = np.nan
+    return scores
