@@ -26,7 +26,12 @@ import manyclass  # before it is instrumented: numba could not compile kernels t
 
 RUNS = 20_000
 LIMITS = ("-timeout=20", "-rss_limit_mb=2048", "-max_len=65536", "-len_control=0")
-READ = ["manyclass.app.tables", "manyclass.app.columns", "manyclass.experiments.results"]
+READ = [
+    "manyclass.app.tables",
+    "manyclass.app.labels",
+    "manyclass.app.columns",
+    "manyclass.experiments.results",
+]
 
 with atheris.instrument_imports(include=[*READ, "manyclass.storage"]):
     from manyclass.app.tables import count_rows, read_blocks, read_table

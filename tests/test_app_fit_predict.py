@@ -20,10 +20,10 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledSVC, storage
 from manyclass.app import fitting, predicting
-from manyclass.app.columns import kinds_of
+from manyclass.app.columns import MISSING, kinds_of
 from manyclass.app.fitting import LEARNERS, fit_file
 from manyclass.app.predicting import predict_file
-from manyclass.app.tables import MISSING, read_table
+from manyclass.app.tables import read_table
 from manyclass.cli import main
 from manyclass.storage import load_model, read_metadata, save_model
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["number", "category", "bool", "date"]
 
+MISSING = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
+"""Fields of a text file that stand for a missing value."""
 MOST_CATEGORIES = 50  # columns that a category may become
 LEAST_ROWS = 2  # of a category of its own; rarer ones share one
 UNIQUE = 0.5  # share of the rows that differ, above which texts are no categories

@@ -22,19 +22,14 @@ import numpy as np
 
 from manyclass import datasets
 from manyclass._extras import import_extra
-from manyclass.app.columns import conform, import_pandas, kinds_of, shown
+from manyclass.app.columns import MISSING, conform, import_pandas, kinds_of, shown
+from manyclass.app.labels import find_target, read_labels
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 SUFFIXES = ".csv, .tsv, .csv.gz, .tsv.gz or .parquet"
-TARGETS = ("target", "class", "label", "y")
-"""What a column of classes is called, where nobody says."""
-MISSING = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
-"""Fields of a text file that stand for a missing value."""
-INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")  # written as Python would, and of 64 bits
-MANY, CONTINUOUS, ALONE = 50, 0.2, 0.5  # different labels; and their share of the rows
 NAMELESS = re.compile(r"Unnamed: \d+|__index_level_\d+__")
 """What pandas calls a column, or in Parquet an index, that has no name."""
 
@@ -84,11 +79,11 @@ def read_table(
         return _known(str(path_or_name), target)
     path = _existing(path_or_name)
     names = column_names(path)
-    label = _find_target(names, target, path)
+    label = find_target(names, target, path)
     frame = _read_whole(path, text=[label])
     if len(frame) == 0:
         raise ValueError(f"{path} has column names but no rows: there is nothing to learn from.")
-    y = _labels(frame.pop(label), path)
+    y = read_labels(frame.pop(label), path)
     frame = _without_row_numbers(frame, path)
     if frame.shape[1] == 0:
         raise ValueError(f"{path} has no column but the target {label!r}: add features.")
@@ -371,9 +366,6 @@ def _without_row_numbers(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     return frame.drop(columns=nameless)
 
 
-# ---------------------------------------------------------------------- classes
-
-
 def _known(name: str, target: str | None) -> tuple[pd.DataFrame, pd.Series]:
     """Return one of the data sets of the papers."""
     pd = import_pandas()
@@ -387,79 +379,3 @@ def _known(name: str, target: str | None) -> tuple[pd.DataFrame, pd.Series]:
     if data.categorical:
         X = X.astype("category")
     return conform(X, kinds_of(X)), pd.Series(data.y, name="class")
-
-
-def _find_target(names: list[str], target: str | None, path: Path) -> str:
-    if target is None:
-        candidates = [name for name in names if name in TARGETS]
-        if len(candidates) == 1:
-            return candidates[0]
-        found = f"has {shown(candidates)}" if candidates else f"has none of {shown(TARGETS)}"
-        raise ValueError(
-            f"which column holds the classes? {path} {found}; name it by --target (in Python "
-            f"target=). Its columns are {shown(names)}."
-        )
-    if target not in names:
-        close = get_close_matches(target, names, n=3) or [
-            name for name in names if name.strip().lower() == target.strip().lower()
-        ]
-        hint = f"did you mean {shown(close)}?" if close else f"its columns are {shown(names)}."
-        raise ValueError(f"{path} has no column {target!r} for the target: {hint}")
-    return target
-
-
-def _labels(column: pd.Series, path: Path) -> pd.Series:
-    """Return the classes as they were written, after all that can be wrong with them."""
-    where = f"the target {column.name!r} of {path}"
-    missing = np.flatnonzero(column.isna())
-    if len(missing):
-        raise ValueError(
-            f"{where} has {len(missing)} missing values, first in {_rows(missing)}: fill them in "
-            f"or remove the rows. (An empty field and {shown(MISSING[1:])} count as missing: a "
-            "class of that name needs another.)"
-        )
-    y = _as_written(column)
-    n_classes, numbers = y.nunique(), _numbers(y)
-    if n_classes == 1:
-        raise ValueError(f"{where} has one class only, {y.iloc[0]!r}: there is nothing to learn.")
-    if numbers is not None and n_classes > max(MANY, CONTINUOUS * len(y)):
-        if (numbers % 1 != 0).any():
-            raise ValueError(
-                f"{where} looks continuous, with {n_classes} different numbers in {len(y)} rows: "
-                "this is regression. For classes, cut it into intervals first."
-            )
-    if n_classes > max(MANY, ALONE * len(y)):
-        raise ValueError(
-            f"{where} has {n_classes} classes in {len(y)} rows, most of them alone: it looks like "
-            "an identifier or a measurement. Choose another target."
-        )
-    return y
-
-
-def _rows(places) -> str:
-    numbers = ", ".join(str(place + 1) for place in places[:5])
-    return f"row {numbers}" if len(places) == 1 else f"rows {numbers}"
-
-
-def _as_written(column: pd.Series) -> pd.Series:
-    """Return integers and booleans where all labels are, text otherwise."""
-    pd = import_pandas()
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.astype(column.cat.categories.dtype)
-    if column.dtype.kind in "iub":
-        return column
-    if column.dtype.kind == "f" and (column % 1 == 0).all() and (column.abs() < 2.0**63).all():
-        return column.astype(np.int64)
-    text = column.astype(object).map(str)
-    if set(text) <= {"True", "False"}:
-        return text == "True"
-    integers = all(INTEGER.fullmatch(label) for label in text.unique())
-    return text.astype(np.int64) if integers else text
-
-
-def _numbers(y: pd.Series) -> pd.Series | None:
-    """Return the labels as numbers, if they are."""
-    if y.dtype.kind == "b":
-        return None
-    numbers = import_pandas().to_numeric(y, errors="coerce")
-    return None if numbers.isna().any() else numbers
