@@ -18,6 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -406,6 +407,8 @@ CHECKED = [
     DecisionClassifier(),
     DecisionClassifier(GaussianNB(), target_prior="uniform", reject_cost=1.0),
     DecisionClassifier(LogisticRegression(), cost=ZeroOne(), trained_prior="uniform"),
+    DecisionClassifier(LinearDiscriminantAnalysis(), reject_cost=0.9),
+    DecisionClassifier(KNeighborsClassifier()),
 ]
 
 
@@ -565,6 +568,11 @@ class TestDecisionClassifier:
             DecisionClassifier(GaussianNB()).fit(X[:20], y[:20])
         with pytest.raises(ValueError, match="KNeighborsClassifier.fit does not take it"):
             DecisionClassifier(KNeighborsClassifier()).fit(X, y, sample_weight=np.ones(150))
+
+    def test_a_frozen_estimator_leaves_the_weights_to_the_frequencies(self):
+        frozen = FrozenEstimator(KNeighborsClassifier().fit(X, y))
+        model = DecisionClassifier(frozen).fit(X, y, sample_weight=1.0 + y)
+        assert_allclose(model.trained_prior_, np.array([1, 2, 3]) / 6)
 
     @pytest.mark.parametrize("data", [X.astype(np.float32), pd.DataFrame(X), sparse.csr_array(X)])
     def test_kinds_of_x(self, data):

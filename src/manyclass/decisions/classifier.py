@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from manyclass._restoring import unchanged_on_error
-from manyclass._routing import RoutingMixin
+from manyclass._routing import RoutingMixin, offers_weights_if_taken
 from manyclass._sklearn import check_any_rows, check_sample_weight
 from manyclass._weights import weights_in_use
 from manyclass.banks.generic import class_sizes
@@ -137,6 +137,7 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         self.target_prior = target_prior
         self.trained_prior = trained_prior
 
+    @offers_weights_if_taken
     def fit(self, X, y, sample_weight=None, **fit_params):
         """Fit the estimator, and count the classes.
 
@@ -147,7 +148,9 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
-            Weights, used by the estimator and for the class frequencies.
+            Weights, used by the estimator and for the class frequencies. Only where the
+            estimator's ``fit`` takes them, as a frozen one does, or by metadata routing, which
+            leaves out the estimator if it did not request them.
         **fit_params : dict
             Further arguments for the estimator's ``fit``, by metadata routing where that
             is enabled.

@@ -20,7 +20,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._restoring import unchanged_on_error
-from manyclass._routing import RoutingMixin
+from manyclass._routing import RoutingMixin, offers_weights_if_taken
 from manyclass._sklearn import (
     check_any_rows,
     check_fit_params,
@@ -186,6 +186,7 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
         self.criterion = criterion
         self.cv = cv
 
+    @offers_weights_if_taken
     def fit(self, X, y, sample_weight=None, **fit_params):
         """Fit the estimator, then find the threshold.
 
@@ -196,7 +197,9 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,)
             Labels of two classes.
         sample_weight : array-like of shape (n,), optional
-            Weights, used by the estimator and by the criterion.
+            Weights, used by the estimator and by the criterion. Only where the estimator's
+            ``fit`` takes them, or by metadata routing, which leaves out the estimator if it did
+            not request them.
         **fit_params : dict
             Further arguments for the estimator's ``fit`` and the splitter, by
             metadata routing where that is enabled.
