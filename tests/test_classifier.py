@@ -237,6 +237,12 @@ class TestCalibration:
         for model in (wrap(KNeighborsClassifier()), weighted):
             assert BaggingClassifier(model, 2, random_state=0).fit(X, y).score(X, y) > 0.5
 
+    def test_a_compiled_fit_without_a_signature_is_left_to_itself(self):
+        class Compiled(GaussianNB):
+            fit = type  # one of few callables left whose arguments cannot be read
+
+        assert has_fit_parameter(CoupledClassifier(Compiled()), "sample_weight")
+
     def test_fit_without_weights_is_a_method_like_others(self):
         fit = pickle.loads(pickle.dumps(CoupledClassifier(KNeighborsClassifier()).fit))
         rare = np.append(names[:30][names[:30] != "dog"], "dog")

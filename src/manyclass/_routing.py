@@ -25,6 +25,8 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 def takes_weights(estimator) -> bool:
     """Whether ``estimator.fit`` has an argument ``sample_weight``; a frozen one ignores it.
 
+    Compiled methods need not have a signature: what they take, they will say themselves.
+
     Examples
     --------
     >>> from sklearn.naive_bayes import GaussianNB
@@ -33,7 +35,10 @@ def takes_weights(estimator) -> bool:
     >>> takes_weights(GaussianNB()), takes_weights(KNeighborsClassifier())
     (True, False)
     """
-    return isinstance(estimator, FrozenEstimator) or has_fit_parameter(estimator, WEIGHTS)
+    try:
+        return isinstance(estimator, FrozenEstimator) or has_fit_parameter(estimator, WEIGHTS)
+    except ValueError:
+        return True
 
 
 class _FitOffer:
