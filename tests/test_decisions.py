@@ -358,6 +358,21 @@ class TestEstimatePrior:
         with pytest.raises(ValueError, match="trained is 0 for class 2, but proba is not"):
             estimate_prior([[0.3, 0.6, 0.1]], [1, 1, 0])
 
+    @pytest.mark.parametrize("share", [1e-10, 1e-100, 1e-200, 1e-299])
+    def test_a_class_of_next_to_no_share(self, share):
+        """What the rows say about x does not depend on how rare a class was in training."""
+        likelihood = np.random.default_rng(0).gamma(1.0, size=(50, 3))
+        expected = estimate_prior(likelihood / likelihood.sum(axis=1, keepdims=True), [1, 1, 1])
+        p = likelihood * [share, 1.0, 1.0]
+        p /= p.sum(axis=1, keepdims=True)
+        assert_allclose(estimate_prior(p, [2 * share, 2, 2]), expected, atol=1e-12)
+        # By rows that take it for as probable as others it is all there is.
+        assert_allclose(estimate_prior([[0.2, 0.3, 0.5]], [share, 1, 1]), [1, 0, 0], atol=1e-9)
+
+    def test_a_share_too_small_to_divide_by(self):
+        with pytest.raises(ValueError, match="a share of 5e-311 for class 1, too small.*Leave"):
+            estimate_prior([[0.5, 0.5, 0.0]], [1, 1e-310, 1])
+
     def test_certain_rows(self):
         assert_allclose(estimate_prior(np.eye(3)[[0, 0, 0, 1]], [1, 1, 1]), [0.75, 0.25, 0])
 
