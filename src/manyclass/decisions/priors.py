@@ -207,8 +207,8 @@ def _inverse(rows: NDArray, trained: Array) -> Array:
     lost = np.flatnonzero(~absent & (trained < LEAST_SHARE))
     if len(lost):
         raise ValueError(
-            f"trained has a share of {trained[lost[0]]:.2g} for class {lost[0]}, too small to divide "
-            f"by: at least {LEAST_SHARE:g} is needed. Leave the class out, of proba as well."
+            f"trained has a share of {trained[lost[0]]:.2g} for class {lost[0]}, too small to "
+            f"divide by: at least {LEAST_SHARE:g} is needed. Leave the class out, of proba as well."
         )
     return np.divide(1.0, trained, out=np.zeros(len(trained)), where=~absent)
 
