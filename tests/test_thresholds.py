@@ -407,7 +407,7 @@ class TestWeights:
         assert model.threshold_ == best_threshold(y, d, heavy) < best_threshold(y, d)
 
     def test_a_class_without_weight_is_named(self):
-        with pytest.raises(ValueError, match="0 for all samples of class on"):
+        with pytest.raises(ValueError, match="0 for all samples of class 'on'"):
             ThresholdOptimized().fit(X, names, sample_weight=1.0 * (y == 0))
 
     def test_fit_params_reach_the_base(self):
@@ -442,7 +442,7 @@ class TestWeights:
                 assert model.fit(X, y, importance=given).threshold_ == expected.threshold_
             with pytest.raises(ValueError, match="Negative values"):
                 model.fit(X, y, importance=-self.w)
-            with pytest.raises(ValueError, match="0 for all samples of class on"):
+            with pytest.raises(ValueError, match="0 for all samples of class 'on'"):
                 model.fit(X, names, importance=1.0 * (y == 0))
 
 

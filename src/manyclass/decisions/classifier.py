@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from manyclass._names import quoted
 from manyclass._restoring import unchanged_on_error
 from manyclass._routing import RoutingMixin, offers_weights_if_taken
 from manyclass._sklearn import check_any_rows, check_sample_weight
@@ -178,8 +179,8 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         classes = np.asarray(fitted.classes_)
         if len(classes) < 2:
             raise ValueError(
-                f"there is only one class, {classes[0]!r}, and nothing to decide. Pass samples of "
-                "at least two classes."
+                f"there is only one class, {quoted(classes[0])}, and nothing to decide. Pass "
+                "samples of at least two classes."
             )
         counts = _count(y, classes, weight)
         trained = _prior(self.trained_prior, counts, "trained_prior")
@@ -293,7 +294,7 @@ def _count(y: NDArray, classes: NDArray, weight: NDArray[np.float64]) -> NDArray
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
         raise ValueError(
-            f"y holds {unknown[0]!r}, which is none of the classes of the frozen estimator: "
+            f"y holds {quoted(unknown[0])}, which is none of the classes of the frozen estimator: "
             "leave such rows out, or fit the estimator anew."
         )
     order = np.argsort(classes)
