@@ -500,7 +500,7 @@ class TestRareClasses:
         assert_array_equal(model.predict(X[:4]), ["a", "b", "c", "d"])
 
     def test_one_class_is_refused(self):
-        with pytest.raises(ValueError, match="only one class, ant"):
+        with pytest.raises(ValueError, match="only one class, 'ant'"):
             CoupledClassifier().fit(X, np.full(len(X), "ant"))
 
 

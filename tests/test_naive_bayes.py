@@ -653,9 +653,9 @@ def test_more_than_two_classes_are_refused_with_the_remedy():
 
 
 def test_one_class():
-    with pytest.raises(ValueError, match="y has only one class, b: "):
+    with pytest.raises(ValueError, match="y has only one class, 'b': "):
         BoostedNaiveBayes().fit([[0], [1]], ["b", "b"])
-    with pytest.raises(ValueError, match="only one class with samples of positive weight, b"):
+    with pytest.raises(ValueError, match="only one class with samples of positive weight, 'b'"):
         BoostedNaiveBayes().fit([[0], [1]], ["a", "b"], [0, 1])
     with pytest.raises(ValueError, match="n_rounds must be an integer of at least 1, got 0"):
         BoostedNaiveBayes(0).fit([[0], [1]], [0, 1])
