@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import tracemalloc
 import warnings
+from inspect import signature
 
 import naive
 import naive_decoding
@@ -18,6 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV, _sigmoid_calibration
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -28,9 +30,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
-from manyclass import CoupledClassifier, _predicting, codes, couple
+from manyclass import CoupledClassifier, DecisionClassifier, _predicting, codes, couple
 from manyclass.banks import LinearBank
 from manyclass.calibration import Isotonic, Sigmoid
 from manyclass.coupling import HastieTibshirani, KullbackLeibler
@@ -216,7 +219,36 @@ class TestCalibration:
     def test_weights_for_an_estimator_without_are_refused(self):
         with pytest.raises(ValueError, match="KNeighborsClassifier.fit does not take it. Choose"):
             CoupledClassifier(KNeighborsClassifier()).fit(X, y, sample_weight=np.ones(60))
+        with pytest.raises(ValueError, match="KNeighborsClassifier.fit does not take it. Choose"):
+            CoupledClassifier(KNeighborsClassifier()).fit(X, y, np.ones(60))
         assert CoupledClassifier(KNeighborsClassifier()).fit(X, y).score(X, y) > 0.5
+
+    @pytest.mark.parametrize("wrap", [CoupledClassifier, DecisionClassifier])
+    def test_weights_are_offered_only_if_the_estimator_takes_them(self, wrap):
+        """Bagging weights the samples where it can, and draws them where it cannot."""
+        weightless, weighted = wrap(KNeighborsClassifier()), wrap(GaussianNB())
+        assert list(signature(weightless.fit).parameters) == ["X", "y", "fit_params"]
+        assert has_fit_parameter(weighted, "sample_weight")
+        assert has_fit_parameter(wrap(weighted), "sample_weight")
+        assert not has_fit_parameter(wrap(weightless), "sample_weight")
+        assert has_fit_parameter(wrap, "sample_weight")  # the class, which has a page
+        assert weightless.fit.__doc__ == weighted.fit.__doc__ == wrap.fit.__doc__
+        assert has_fit_parameter(weightless.set_params(estimator=GaussianNB()), "sample_weight")
+        for model in (wrap(KNeighborsClassifier()), weighted):
+            assert BaggingClassifier(model, 2, random_state=0).fit(X, y).score(X, y) > 0.5
+
+    def test_a_compiled_fit_without_a_signature_is_left_to_itself(self):
+        class Compiled(GaussianNB):
+            fit = type  # one of few callables left whose arguments cannot be read
+
+        assert has_fit_parameter(CoupledClassifier(Compiled()), "sample_weight")
+
+    def test_fit_without_weights_is_a_method_like_others(self):
+        fit = pickle.loads(pickle.dumps(CoupledClassifier(KNeighborsClassifier()).fit))
+        rare = np.append(names[:30][names[:30] != "dog"], "dog")
+        with pytest.warns(UserWarning, match="single sample") as record:
+            fit(X[: len(rare)], rare)
+        assert record[0].filename == __file__
 
     def test_temperature_keeps_the_labels(self):
         for estimator in (GaussianNB(), MARGINS):

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from manyclass import codes
-from manyclass.codes import identifiability, sampling, search
+from manyclass.codes import checks, identifiability, sampling, search
 
 laws = settings(deadline=None, max_examples=30)
 n_classes = st.integers(2, 12)
@@ -150,6 +150,31 @@ def test_constructors_refuse_too_few_classes(constructor, k):
 def test_constructors_refuse_what_is_no_integer(constructor, k):
     with pytest.raises(TypeError, match=r"must be an integer of at least 2, got"):
         constructor(k)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: codes.one_vs_one(1626), "k=1626 classes has 1321125 columns: .* 2.15 GB"),
+        (lambda: codes.by_name("one-vs-one", 3000), "13.5 GB.*Use one-vs-rest, or sparse-random"),
+        (lambda: codes.one_vs_one(10**9), "up to 2.1 GB"),
+        (lambda: codes.one_vs_rest(50_000), "2.5 GB.*Use sparse-random"),
+        (lambda: codes.ordinal(50_000), "2.5 GB.*Merge neighbouring"),
+        (lambda: codes.sparse_random(50, 10**9), "50 GB.*fewer by n_columns"),
+        (lambda: codes.dense_random(50, 10**9), "50 GB.*fewer by n_columns"),
+    ],
+)
+def test_codes_beyond_all_memory_are_refused_before_they_are_built(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_a_thousand_classes_are_not_too_many(monkeypatch):
+    checks.check_size("one-vs-one", 1000, 499_500, "")
+    monkeypatch.setattr(checks, "MOST_ENTRIES", 10 * 45)
+    assert codes.one_vs_one(10).shape == (10, 45)
+    with pytest.raises(ValueError, match="has 55 columns"):
+        codes.one_vs_one(11)
 
 
 def test_complete_refuses_many_classes_and_names_a_remedy():

@@ -17,12 +17,14 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_blobs
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import GroupKFold
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -441,6 +443,8 @@ CHECKED = [
     CoupledClassifier(code="one-vs-rest", combiner="normalize"),
     CoupledClassifier(code="sparse-random", combiner="kl"),
     CoupledClassifier(combiner="max-wins"),
+    CoupledClassifier(LinearDiscriminantAnalysis(), combiner="ht"),
+    CoupledClassifier(KNeighborsClassifier(), code="one-vs-rest", combiner="kl", cv=None),
     CoupledClassifier(LinearSVC(dual=False, tol=1e-10), combiner="ht", calibration="sigmoid"),
     CoupledClassifier(
         SVC(gamma=0.1, tol=1e-10),
@@ -496,7 +500,7 @@ class TestRareClasses:
         assert_array_equal(model.predict(X[:4]), ["a", "b", "c", "d"])
 
     def test_one_class_is_refused(self):
-        with pytest.raises(ValueError, match="only one class, ant"):
+        with pytest.raises(ValueError, match="only one class, 'ant'"):
             CoupledClassifier().fit(X, np.full(len(X), "ant"))
 
 

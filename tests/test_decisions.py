@@ -18,6 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -357,6 +358,21 @@ class TestEstimatePrior:
         with pytest.raises(ValueError, match="trained is 0 for class 2, but proba is not"):
             estimate_prior([[0.3, 0.6, 0.1]], [1, 1, 0])
 
+    @pytest.mark.parametrize("share", [1e-10, 1e-100, 1e-200, 1e-299])
+    def test_a_class_of_next_to_no_share(self, share):
+        """What the rows say about x does not depend on how rare a class was in training."""
+        likelihood = np.random.default_rng(0).gamma(1.0, size=(50, 3))
+        expected = estimate_prior(likelihood / likelihood.sum(axis=1, keepdims=True), [1, 1, 1])
+        p = likelihood * [share, 1.0, 1.0]
+        p /= p.sum(axis=1, keepdims=True)
+        assert_allclose(estimate_prior(p, [2 * share, 2, 2]), expected, atol=1e-12)
+        # By rows that take it for as probable as others it is all there is.
+        assert_allclose(estimate_prior([[0.2, 0.3, 0.5]], [share, 1, 1]), [1, 0, 0], atol=1e-9)
+
+    def test_a_share_too_small_to_divide_by(self):
+        with pytest.raises(ValueError, match="a share of 5e-311 for class 1, too small.*Leave"):
+            estimate_prior([[0.5, 0.5, 0.0]], [1, 1e-310, 1])
+
     def test_certain_rows(self):
         assert_allclose(estimate_prior(np.eye(3)[[0, 0, 0, 1]], [1, 1, 1]), [0.75, 0.25, 0])
 
@@ -406,6 +422,8 @@ CHECKED = [
     DecisionClassifier(),
     DecisionClassifier(GaussianNB(), target_prior="uniform", reject_cost=1.0),
     DecisionClassifier(LogisticRegression(), cost=ZeroOne(), trained_prior="uniform"),
+    DecisionClassifier(LinearDiscriminantAnalysis(), reject_cost=0.9),
+    DecisionClassifier(KNeighborsClassifier()),
 ]
 
 
@@ -565,6 +583,11 @@ class TestDecisionClassifier:
             DecisionClassifier(GaussianNB()).fit(X[:20], y[:20])
         with pytest.raises(ValueError, match="KNeighborsClassifier.fit does not take it"):
             DecisionClassifier(KNeighborsClassifier()).fit(X, y, sample_weight=np.ones(150))
+
+    def test_a_frozen_estimator_leaves_the_weights_to_the_frequencies(self):
+        frozen = FrozenEstimator(KNeighborsClassifier().fit(X, y))
+        model = DecisionClassifier(frozen).fit(X, y, sample_weight=1.0 + y)
+        assert_allclose(model.trained_prior_, np.array([1, 2, 3]) / 6)
 
     @pytest.mark.parametrize("data", [X.astype(np.float32), pd.DataFrame(X), sparse.csr_array(X)])
     def test_kinds_of_x(self, data):

@@ -25,6 +25,7 @@ from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import scale
+from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
@@ -351,6 +352,20 @@ def test_bad_parameters(params, message):
         KernelLogisticRegression(**params).fit(X, TWO)
     with pytest.raises(ValueError, match=message):
         fit_bank(KernelLogisticRegression(**params), X, y, PAIRS, "margin")
+
+
+@pytest.mark.parametrize("name", ["C", "gamma", "degree", "coef0", "tol", "max_iter"])
+@pytest.mark.parametrize("value", [True, np.True_])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_truth_values_are_numbers_where_they_are_for_svc(name, value):
+    def accepted(cls):
+        try:
+            cls(**{name: value}).fit(X, TWO)
+        except ValueError:
+            return False
+        return True
+
+    assert accepted(KernelLogisticRegression) == accepted(SVC)
 
 
 def test_only_two_classes():

@@ -24,7 +24,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from manyclass import CoupledClassifier
-from manyclass.learners import BinnedNaiveBayes, BoostedNaiveBayes, _binning
+from manyclass.learners import BinnedNaiveBayes, BoostedNaiveBayes, _binning, _on_cells
+from manyclass.learners._binning import read_table
 
 MIXED = [False, False, True, True]  # which columns of the tables below hold categories
 BOTH = pytest.mark.parametrize("cls", [BinnedNaiveBayes, BoostedNaiveBayes])
@@ -469,6 +470,84 @@ class TestTables:
         assert cross_val_predict(cls(), as_frame(X), y, method="predict_proba").shape == (80, 2)
 
 
+class ReadAnew(BoostedNaiveBayes):
+    """A subclass may expect what was given: it gets the rows of every column as a frame."""
+
+    def fit(self, X, y, sample_weight=None):
+        assert isinstance(X, pd.DataFrame)
+        return super().fit(X, y, sample_weight)
+
+
+class BinnedAnew(BinnedNaiveBayes):
+    pass
+
+
+@pytest.mark.parametrize("pair", [(BoostedNaiveBayes, ReadAnew), (BinnedNaiveBayes, BinnedAnew)])
+class TestFramesAreReadOnce:
+    """What all columns learn from one reading is what each learns from its own."""
+
+    X, y = mixed_table(3, n=60)
+    y = y + 2 * (np.arange(60) % 3 == 0)
+
+    def frame(self, **dtypes):
+        frame = pd.DataFrame(self.X, columns=["x", "count", "colour", "answer"])
+        frame["truth"] = np.arange(60) % 7 < 2
+        frame["mixed"] = [i if i % 2 else str(i % 8) for i in range(60)]
+        frame["rare"] = np.where(np.arange(60) == 5, "once", "often")  # absent from a fold
+        return frame.astype(dtypes)
+
+    @pytest.mark.parametrize(
+        "dtypes",
+        [
+            {},
+            {"count": "category", "colour": "category", "rare": "category"},
+            {"x": "Float64", "count": "Int64", "colour": "string", "truth": "boolean"},
+            {"x": np.float32, "answer": "category"},
+        ],
+    )
+    @pytest.mark.parametrize(("weighted", "code"), [(True, "one-vs-one"), (False, "one-vs-rest")])
+    def test_nothing_else_changes(self, weighted, code, dtypes, pair):
+        frame, weights = self.frame(**dtypes), np.arange(60.0) % 4 if weighted else None
+        new = frame[::-1].astype({"colour": object})
+        new.iloc[:3, 2] = ["never", "seen", None]
+        once, anew = (
+            CoupledClassifier(cls(), code=code, calibration="sigmoid", combiner="kl", cv=3).fit(
+                frame, self.y, sample_weight=weights
+            )
+            for cls in pair
+        )
+        assert_array_equal(once.predict_proba(frame), anew.predict_proba(frame))
+        assert_array_equal(once.predict_proba(new), anew.predict_proba(new))
+        assert once.temperature_ == anew.temperature_
+        for one, other in zip(once.estimators_, anew.estimators_, strict=True):
+            assert_array_equal(one.feature_names_in_, frame.columns)
+            assert_array_equal(one.feature_log_prob_, other.feature_log_prob_)
+            assert_array_equal(one.predict_proba(new), other.predict_proba(new))
+
+    def test_once_for_all_columns(self, pair, monkeypatch):
+        read = []
+        monkeypatch.setattr(_on_cells, "read_table", lambda X: read.append(1) or read_table(X))
+        model = CoupledClassifier(pair[0](), cv=None).fit(self.frame(), self.y)
+        assert len(model.estimators_) == 6 and len(read) == 1
+        model.predict_proba(self.frame())
+        assert len(read) == 2
+
+    def test_columns_in_another_order_or_of_another_name_are_refused(self, pair):
+        frame = self.frame()
+        model = CoupledClassifier(pair[0](), cv=None).fit(frame, self.y)
+        for other in (frame[frame.columns[::-1]], frame.rename(columns={"x": "z"})):
+            for ask in (model.predict, model.bank_.scores):
+                with pytest.raises(ValueError, match="feature names"):
+                    ask(other)
+
+    def test_what_is_wrong_with_a_frame_is_still_said(self, pair):
+        model = CoupledClassifier(pair[0](categorical_features=[2]), cv=None)
+        with pytest.raises(ValueError, match="column 'answer' of X is taken as numeric"):
+            model.fit(self.frame(), self.y)
+        with pytest.raises(ValueError, match="column 'day' of X has dtype datetime64"):
+            model.fit(self.frame().assign(day=pd.Timestamp("2001-01-01")), self.y)
+
+
 def test_tags():
     for model, many in ((BoostedNaiveBayes(), False), (BinnedNaiveBayes(), True)):
         tags = get_tags(model)
@@ -574,9 +653,9 @@ def test_more_than_two_classes_are_refused_with_the_remedy():
 
 
 def test_one_class():
-    with pytest.raises(ValueError, match="y has only one class, b: "):
+    with pytest.raises(ValueError, match="y has only one class, 'b': "):
         BoostedNaiveBayes().fit([[0], [1]], ["b", "b"])
-    with pytest.raises(ValueError, match="only one class with samples of positive weight, b"):
+    with pytest.raises(ValueError, match="only one class with samples of positive weight, 'b'"):
         BoostedNaiveBayes().fit([[0], [1]], ["a", "b"], [0, 1])
     with pytest.raises(ValueError, match="n_rounds must be an integer of at least 1, got 0"):
         BoostedNaiveBayes(0).fit([[0], [1]], [0, 1])

@@ -69,6 +69,26 @@ def test_in_a_search():
     assert search.best_estimator_.score(X, y) > 0.95
 
 
-def test_unknown_names():
-    with pytest.raises(ValueError, match="no method 'SMC' in the paper: choose from SMC1va"):
-        duan("SMC")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("SMC1vo", r"no method 'SMC1vo' in the paper \(did you mean SMC1v[a1] or SMC1v[a1]\?\): "),
+        ("pwc_psvm", r"did you mean PWC_PSVM or .*\?\): choose from SMC1va, .*, PWC_KLR\."),
+        ("MWVSVM", "did you mean MWV_SVM"),
+        ("libsvm!", "no method 'libsvm!' in the paper: choose from SMC1va"),
+        (["SMC1va"], "choose from"),
+        (None, "no method None in the paper: choose from SMC1va"),
+    ],
+)
+def test_unknown_names(name, message):
+    with pytest.raises(ValueError, match=message):
+        duan(name)
+
+
+def test_votes_are_shares_and_no_probabilities():
+    """The docstring says so: of k (k - 1) / 2 votes a class has at most k - 1."""
+    model = duan("MWV_PSVM", C=10.0).fit(X, y)
+    p = model.predict_proba(X)
+    assert set(np.round(3 * p, 6).ravel()) <= {0.0, 1.0, 2.0}
+    assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X))
+    assert p.max() <= 2 / 3 + 1e-8

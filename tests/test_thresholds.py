@@ -55,6 +55,8 @@ LOSSES = {
     [
         ThresholdOptimized(),
         ThresholdOptimized(GaussianNB(), criterion="log-loss", cv=3),
+        ThresholdOptimized(LinearDiscriminantAnalysis(), cv=3),
+        ThresholdOptimized(KNeighborsClassifier(), criterion="balanced-error"),
     ],
     expected_failed_checks=lambda estimator: {},
 )
@@ -396,8 +398,16 @@ class TestWeights:
         with pytest.raises(ValueError, match="LinearDiscriminantAnalysis.fit does not take it"):
             ThresholdOptimized(LinearDiscriminantAnalysis()).fit(X, y, sample_weight=self.w)
 
+    def test_for_a_base_that_takes_none_move_the_threshold_by_routing(self):
+        heavy = 1.0 + 99.0 * y
+        base = LinearDiscriminantAnalysis()
+        with config_context(enable_metadata_routing=True):
+            model = ThresholdOptimized(base).fit(X, y, sample_weight=heavy)
+        d = base.fit(X, y).decision_function(X)
+        assert model.threshold_ == best_threshold(y, d, heavy) < best_threshold(y, d)
+
     def test_a_class_without_weight_is_named(self):
-        with pytest.raises(ValueError, match="0 for all samples of class on"):
+        with pytest.raises(ValueError, match="0 for all samples of class 'on'"):
             ThresholdOptimized().fit(X, names, sample_weight=1.0 * (y == 0))
 
     def test_fit_params_reach_the_base(self):
@@ -432,7 +442,7 @@ class TestWeights:
                 assert model.fit(X, y, importance=given).threshold_ == expected.threshold_
             with pytest.raises(ValueError, match="Negative values"):
                 model.fit(X, y, importance=-self.w)
-            with pytest.raises(ValueError, match="0 for all samples of class on"):
+            with pytest.raises(ValueError, match="0 for all samples of class 'on'"):
                 model.fit(X, names, importance=1.0 * (y == 0))
 
 

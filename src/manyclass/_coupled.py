@@ -20,6 +20,7 @@ from sklearn.utils.validation import column_or_1d
 
 from manyclass import codes
 from manyclass._jobs import check_in_memory, kept_on_workers
+from manyclass._names import quoted
 from manyclass._predicting import MANY_COLUMNS, Predictions
 from manyclass._restoring import unchanged_on_error
 from manyclass._sklearn import check_any_rows, check_sample_weight
@@ -299,8 +300,8 @@ class CoupledBase(Predictions, ABC):
         classes, indices = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                f"y has only one class, {classes[0]}: there is nothing to tell apart. Pass samples "
-                "of at least two classes."
+                f"y has only one class, {quoted(classes[0])}: there is nothing to tell apart. Pass "
+                "samples of at least two classes."
             )
         return X, indices, classes
 

@@ -6,7 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 LONGEST = 24  # characters of a class name in a picture
+IN_MESSAGES = 60  # and in a message
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -36,6 +39,34 @@ def printable(label: Any) -> str:
     """
     words = " ".join(str(label).split())
     return "".join(c for c in words if c.isprintable()) or repr(str(label))
+
+
+def quoted(label: Any) -> str:
+    """Write a label in a message: as in Python, and cut if it is long.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass._names import quoted
+    >>> quoted(np.str_("cat")), quoted(7), len(quoted("c" * 10_000))
+    ("'cat'", '7', 60)
+    """
+    plain = isinstance(label, np.generic) and label.dtype.kind not in "mM"
+    return shorten(repr(label.item() if plain else label), IN_MESSAGES)
+
+
+def some_quoted(labels: Iterable[Any], most: int = 5) -> str:
+    """Write the first labels in a message, and how many there are besides.
+
+    Examples
+    --------
+    >>> from manyclass._names import some_quoted
+    >>> some_quoted(["ant", "bee"]), some_quoted(range(8))
+    ("'ant', 'bee'", '0, 1, 2, 3, 4 and 3 more')
+    """
+    everything = list(labels)
+    more = f" and {len(everything) - most} more" if len(everything) > most else ""
+    return ", ".join(map(quoted, everything[:most])) + more
 
 
 def distinct_names(labels: Iterable[Any], longest: int = LONGEST) -> list[str]:

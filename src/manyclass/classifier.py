@@ -7,6 +7,7 @@ from typing import Any
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
+from manyclass._routing import offers_weights_if_taken
 from manyclass.combining import Combiner
 from manyclass.incremental import IncrementalBase
 
@@ -118,6 +119,7 @@ class CoupledClassifier(IncrementalBase):
         self.random_state = random_state
         self.verbose = verbose
 
+    @offers_weights_if_taken
     def fit(self, X, y, sample_weight=None, **fit_params):
         """Fit the binary models, then what turns their scores into probabilities.
 
@@ -131,7 +133,8 @@ class CoupledClassifier(IncrementalBase):
             Weights, used by the estimator, the calibration and the temperature. They are
             counts of samples: a weight of 2 is a copy, and weights that sum to 1 are taken for
             one sample in all, on which little can be calibrated. Scale weights that only say
-            what matters more to sum to n.
+            what matters more to sum to n. Only where the estimator's ``fit`` takes them, or by
+            metadata routing, which leaves out the estimator if it did not request them.
         **fit_params : dict
             Further arguments for the estimator's ``fit`` and the splitter, by
             metadata routing where that is enabled.

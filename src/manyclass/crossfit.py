@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, check_cv
 
+from manyclass._names import some_quoted
 from manyclass._sklearn import take_rows
 from manyclass.banks import Bank, Untrusted
 from manyclass.calibration import ColumnBlock
@@ -100,9 +101,9 @@ def warn_single(y: NDArray[np.intp], classes: NDArray, stacklevel: int) -> None:
     if len(single) == 0:
         return
     warnings.warn(
-        f"the following classes have a single sample each: {_some(single)}. It cannot be left "
-        "out, so calibration, temperature and combiners that learn do without it; collect more "
-        "samples or merge the class with another.",
+        f"the following classes have a single sample each: {some_quoted(single)}. It cannot be "
+        "left out, so calibration, temperature and combiners that learn do without it; collect "
+        "more samples or merge the class with another.",
         UserWarning,
         stacklevel=stacklevel,
     )
@@ -323,7 +324,7 @@ def _what_is_missed(missed: NDArray[np.bool_], classes: NDArray) -> str:
     return (
         "cv leaves whole classes out, or never leaves them out: "
         f"{missed.any(axis=0).sum()} of {missed.shape[1]} columns of the code have no "
-        f"out-of-sample scores of classes {_some(classes[missed.any(axis=1)])}."
+        f"out-of-sample scores of classes {some_quoted(classes[missed.any(axis=1)])}."
     )
 
 
@@ -333,12 +334,6 @@ def _what_follows(fatal: bool, untempered: bool) -> str:
     if untempered:
         return "No sample has scores in all columns, so that the temperature is not fitted."
     return "Calibration, temperature and combiners that learn do without them."
-
-
-def _some(labels: NDArray) -> str:
-    """Name the first five."""
-    shown = ", ".join(repr(label) for label in labels[:5].tolist())
-    return shown + (f" and {len(labels) - 5} more" if len(labels) > 5 else "")
 
 
 def row_blocks(rows: NDArray[np.intp], n_columns: int) -> list[NDArray[np.intp]]:

@@ -25,6 +25,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
 from manyclass._coupled import CoupledBase, Plan, check_labels
+from manyclass._names import quoted, some_quoted
 from manyclass._reservoir import Reservoir
 from manyclass._routing import RoutingMixin
 from manyclass._sklearn import n_samples, routing_enabled, take_rows
@@ -173,9 +174,9 @@ class IncrementalBase(RoutingMixin, CoupledBase):
             self._start(_first_classes(classes))
         elif classes is not None and not np.array_equal(_distinct(classes), self.classes_):
             raise ValueError(
-                f"classes={_distinct(classes).tolist()} are not those of the first call, "
-                f"{self.classes_.tolist()}. They cannot change: leave classes out, or start anew "
-                "with a clone."
+                f"classes=[{some_quoted(_distinct(classes))}] are not those of the first call, "
+                f"[{some_quoted(self.classes_)}]. They cannot change: leave classes out, or start "
+                "anew with a clone."
             )
         return X, _indices(y, self.classes_)
 
@@ -348,7 +349,7 @@ def _first_classes(classes) -> NDArray:
     labels = _distinct(classes)
     if len(labels) < 2:
         raise ValueError(
-            f"classes={labels.tolist()} has only one class or none: there is nothing to tell "
+            f"classes=[{some_quoted(labels)}] has only one class or none: there is nothing to tell "
             "apart. Pass at least two."
         )
     return labels
@@ -358,7 +359,7 @@ def _distinct(classes) -> NDArray:
     labels = column_or_1d(classes)
     check_labels(labels, "classes")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError(f"classes={labels.tolist()} has NaN or infinity: leave it out.")
+        raise ValueError(f"classes=[{some_quoted(labels)}] has NaN or infinity: leave it out.")
     return np.unique(labels)
 
 
@@ -368,9 +369,9 @@ def _indices(y: NDArray, classes: NDArray) -> Indices:
     unknown = y[classes[places] != y]
     if len(unknown):
         raise ValueError(
-            f"y holds {unknown[0]!r}, which is none of the classes of the first call, "
-            f"{classes.tolist()}. Classes cannot be added: leave such rows out, or start anew "
-            "with all classes."
+            f"y holds {quoted(unknown[0])}, which is none of the classes of the first call, "
+            f"[{some_quoted(classes)}]. Classes cannot be added: leave such rows out, or start "
+            "anew with all classes."
         )
     return places
 

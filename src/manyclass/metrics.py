@@ -11,6 +11,7 @@ shape (n, k), as ``predict_proba`` returns them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
+
+from manyclass._names import quoted, some_quoted
 
 Floats = NDArray[np.float64]
 Strategy = Literal["uniform", "quantile", "variance"]
@@ -255,7 +258,9 @@ def reliability_curve(
         return _bin(p.max(axis=1), p.argmax(axis=1) == target, weight, n_bins, strategy)
     columns = _columns(y, classes)
     if label not in columns:
-        raise ValueError(f"label={label!r} is not one of the classes {list(columns)}.")
+        raise ValueError(
+            f"label={quoted(label)} is not one of the classes [{some_quoted(columns)}]."
+        )
     c = columns[label]
     return _bin(p[:, c], target == c, weight, n_bins, strategy)
 
@@ -384,7 +389,9 @@ def check_predictions(
         )
     strangers = set(labels.tolist()) - set(columns)
     if strangers:
-        raise ValueError(f"y has labels that are not in classes: {sorted(strangers, key=str)}.")
+        raise ValueError(
+            f"y has labels that are not in classes: [{some_quoted(sorted(strangers, key=str))}]."
+        )
     return np.array([columns[label] for label in labels.tolist()]), p, weight
 
 
@@ -393,7 +400,8 @@ def _columns(y: ArrayLike, classes: ArrayLike | None) -> dict[Any, int]:
     labels = np.unique(column_or_1d(y)) if classes is None else column_or_1d(classes)
     columns = {label: c for c, label in enumerate(labels.tolist())}
     if len(columns) != len(labels):
-        raise ValueError(f"classes names a label twice: {labels.tolist()}.")
+        twice = [label for label, times in Counter(labels.tolist()).items() if times > 1]
+        raise ValueError(f"classes names a label twice: {some_quoted(twice)}.")
     return columns
 
 

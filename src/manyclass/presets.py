@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import NamedTuple
 
 from sklearn.base import ClassifierMixin
@@ -51,8 +52,10 @@ def duan(
     """Return one of the methods that Duan et al. (2003) compare, as the paper has it.
 
     All have Gaussian kernels; sigmoids and soft-max functions are fitted to
-    out-of-sample scores; there is no temperature. ``vote`` also counts the votes of
-    ``MWV_PSVM`` as probabilities, which the paper does not.
+    out-of-sample scores; there is no temperature. ``MWV_SVM``, ``MWV_KLR`` and ``WTA_SVM``
+    give labels alone. ``MWV_PSVM`` has ``predict_proba``, unlike in the paper: it is the
+    share of the pairwise votes that a class has won, which ranks the classes, but is no
+    estimate of a probability and never more than 2/k, however certain the machines are.
 
     Parameters
     ----------
@@ -86,9 +89,7 @@ def duan(
     array([[1. , 0. , 0. ],
            [0. , 0.5, 0.4]])
     """
-    if name not in DUAN:
-        raise ValueError(f"no method {name!r} in the paper: choose from {', '.join(DUAN)}.")
-    method = DUAN[name]
+    method = _method(name)
     return CoupledClassifier(
         method.learner(C=C, gamma=gamma),
         code=method.code,
@@ -99,3 +100,12 @@ def duan(
         n_jobs=n_jobs,
         random_state=random_state,
     )
+
+
+def _method(name: str) -> Method:
+    if isinstance(name, str) and name in DUAN:
+        return DUAN[name]
+    folded = {known.lower(): known for known in DUAN}
+    close = [folded[one] for one in get_close_matches(str(name).lower(), folded, n=2, cutoff=0.7)]
+    hint = f" (did you mean {' or '.join(close)}?)" if close else ""
+    raise ValueError(f"no method {name!r} in the paper{hint}: choose from {', '.join(DUAN)}.")

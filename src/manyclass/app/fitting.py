@@ -22,6 +22,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import get_tags
 
 from manyclass import CoupledClassifier, CoupledSVC, codes, combining
+from manyclass._names import quoted
 from manyclass.app.columns import column_transformer, kinds_of
 from manyclass.app.outputs import check_output
 from manyclass.app.tables import read_table
@@ -192,7 +193,7 @@ def _scores_line(model: Pipeline, X, y, folds: int, random_state: int) -> str:
     rarest = y.value_counts().idxmin()
     folds = min(folds, int((y == rarest).sum()))
     if folds < 2:
-        return f"not cross-validated: class {str(rarest)!r} has a single row"
+        return f"not cross-validated: class {quoted(str(rarest))} has a single row"
     splits = StratifiedKFold(folds, shuffle=True, random_state=random_state)
     probabilities = hasattr(model, "predict_proba")
     method = "predict_proba" if probabilities else "predict"

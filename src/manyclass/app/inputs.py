@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from manyclass._names import quoted
 from manyclass.app.candidates import Size
 from manyclass.app.columns import conform, import_pandas, kinds_of
 
@@ -45,7 +46,9 @@ def encode(y: ArrayLike, n: int) -> tuple[list[Any], NDArray[np.intp]]:
     places, found = pd.factorize(labels.astype(object))
     classes = found.tolist()
     if len(classes) < 2:
-        raise ValueError(f"y has only one class, {classes[0]!r}: there is nothing to tell apart.")
+        raise ValueError(
+            f"y has only one class, {quoted(classes[0])}: there is nothing to tell apart."
+        )
     try:
         order = sorted(range(len(classes)), key=classes.__getitem__)
     except TypeError:  # labels of several types

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyclass._names import quoted
 from manyclass.app.columns import MISSING, import_pandas, shown
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ def read_labels(column: pd.Series, path: Path) -> pd.Series:
     y = _as_written(column)
     n_classes, numbers = y.nunique(), _numbers(y)
     if n_classes == 1:
-        raise ValueError(f"{where} has one class only, {y.iloc[0]!r}: there is nothing to learn.")
+        raise ValueError(
+            f"{where} has one class only, {quoted(y.iloc[0])}: there is nothing to learn."
+        )
     if numbers is not None and n_classes > max(MANY, CONTINUOUS * len(y)):
         if (numbers % 1 != 0).any():
             raise ValueError(

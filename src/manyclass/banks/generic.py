@@ -101,7 +101,7 @@ class Bank:
         -------
         array of shape (n, l)
         """
-        X = with_narrow_indices(X)
+        X = with_narrow_indices(read_once(self._fitted(), X))
         out = np.full((n_samples(X), len(self.models)), np.nan)
         for column, model in enumerate(self.models):
             if where is None or where[:, column].all():
@@ -130,6 +130,9 @@ class Bank:
         anything = np.zeros((1, 1))
         models = [model for model in self.models if isinstance(model, ConstantModel)]
         return np.array([self._ask(model, anything)[0] for model in models])
+
+    def _fitted(self) -> list[Any]:
+        return [model for model in self.models if not isinstance(model, ConstantModel)]
 
     def _learner(self) -> str:
         """Return the name of what was fitted, if anything was."""
@@ -169,6 +172,18 @@ class Bank:
         )
 
 
+def read_once(models: list[Any], X):
+    """Return X as all the models read it, if they say so by ``__manyclass_rows__(X)``.
+
+    That is what they take in place of X in ``fit`` and in prediction, without having to read it
+    anew for every column, and has a ``shape`` and rows by index. The method is not inherited: a
+    subclass may well expect X itself.
+    """
+    if not models or not all("__manyclass_rows__" in vars(type(model)) for model in models):
+        return X
+    return models[0].__manyclass_rows__(X)
+
+
 def class_sizes(
     y: NDArray[np.intp], n_classes: int, weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -198,6 +213,7 @@ def fit_models(
     # Small problems one after the other: handing each between threads costs more
     # than it gains, by an order of magnitude.
     small = len(rows) * X.shape[-1] < SMALL if len(X.shape) > 1 else True
+    X = read_once([estimator], X)
     order, ends = _places_of_classes(y[rows], len(code))
     pairwise = bool(get_tags(estimator).input_tags.pairwise)
     if pairwise:

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 Code = NDArray[np.int8]
 
+MOST_ENTRIES = 2**31  # of a code: 2.1 GB, one-vs-one of 1625 classes
+
 
 def check_code(code: ArrayLike, n_classes: int | None = None) -> Code:
     """Validate a code matrix.
@@ -120,6 +122,20 @@ def lacks_a_sign(code: Code, axis: int) -> NDArray[np.bool_]:
 def check_k(k: Any) -> int:
     """Return the number of classes as an int."""
     return check_integer("k (the number of classes)", k, 2)
+
+
+def check_size(name: str, k: int, n_columns: int, instead: str) -> None:
+    """Raise a ``ValueError`` before a code is built that takes more memory than it can be worth.
+
+    ``instead`` says what to do.
+    """
+    entries = k * n_columns
+    if entries > MOST_ENTRIES:
+        raise ValueError(
+            f"the {name} code of k={k} classes has {n_columns} columns: a matrix of "
+            f"{entries / 1e9:.3g} GB, and codes are built up to {MOST_ENTRIES / 1e9:.1f} GB. "
+            f"{instead}"
+        )
 
 
 def check_integer(name: str, value: Any, least: int) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyclass.codes.checks import Code, check_k
+from manyclass.codes.checks import Code, check_k, check_size
 
 _MAX_COMPLETE = 16  # 32,767 columns; every further class doubles them
+_FEWER_COLUMNS = "sparse-random, whose columns are 15 log2(k)."
 
 
 def one_vs_one(k: int) -> Code:
@@ -15,7 +16,7 @@ def one_vs_one(k: int) -> Code:
     Parameters
     ----------
     k : int
-        Number of classes.
+        Number of classes, at most 1625: beyond, the matrix has more than 2.1 GB.
 
     Returns
     -------
@@ -31,6 +32,7 @@ def one_vs_one(k: int) -> Code:
            [ 0, -1, -1]], dtype=int8)
     """
     k = check_k(k)
+    check_size("one-vs-one", k, k * (k - 1) // 2, f"Use one-vs-rest, or {_FEWER_COLUMNS}")
     lower, higher = np.triu_indices(k, 1)
     column = np.arange(lower.size)
     code = np.zeros((k, lower.size), dtype=np.int8)
@@ -60,7 +62,9 @@ def one_vs_rest(k: int) -> Code:
            [-1,  1, -1],
            [-1, -1,  1]], dtype=int8)
     """
-    return 2 * np.eye(check_k(k), dtype=np.int8) - np.int8(1)
+    k = check_k(k)
+    check_size("one-vs-rest", k, k, f"Use {_FEWER_COLUMNS}")
+    return 2 * np.eye(k, dtype=np.int8) - np.int8(1)
 
 
 def complete(k: int) -> Code:
@@ -118,5 +122,7 @@ def ordinal(k: int) -> Code:
            [ 1, -1],
            [ 1,  1]], dtype=int8)
     """
-    classes = np.arange(check_k(k))
+    k = check_k(k)
+    check_size("ordinal", k, k - 1, "Merge neighbouring classes.")
+    classes = np.arange(k)
     return np.where(classes[:, None] <= classes[:-1], -1, 1).astype(np.int8)

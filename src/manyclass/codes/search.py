@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from manyclass.codes.checks import Code, check_integer, check_k, tells_classes_apart
+from manyclass.codes.checks import (
+    Code,
+    check_integer,
+    check_k,
+    check_size,
+    tells_classes_apart,
+)
 from manyclass.codes.identifiability import is_identifiable
 from manyclass.codes.sampling import (
     DENSE,
@@ -119,6 +125,7 @@ def _random_code(
             "classes (a column and its negative are the same problem). Ask for at most "
             f"{n_distinct}, or leave n_columns unset."
         )
+    check_size("random", k, n_columns, "Ask for fewer by n_columns.")
     if n_columns == n_distinct:
         n_draws = 1  # all draws are the same up to order and sign
     sampler = sampler_for(k, n_columns, letters)

@@ -14,8 +14,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from manyclass._names import quoted
 from manyclass._restoring import unchanged_on_error
-from manyclass._routing import RoutingMixin
+from manyclass._routing import RoutingMixin, offers_weights_if_taken
 from manyclass._sklearn import check_any_rows, check_sample_weight
 from manyclass._weights import weights_in_use
 from manyclass.banks.generic import class_sizes
@@ -137,6 +138,7 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         self.target_prior = target_prior
         self.trained_prior = trained_prior
 
+    @offers_weights_if_taken
     def fit(self, X, y, sample_weight=None, **fit_params):
         """Fit the estimator, and count the classes.
 
@@ -147,7 +149,9 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
-            Weights, used by the estimator and for the class frequencies.
+            Weights, used by the estimator and for the class frequencies. Only where the
+            estimator's ``fit`` takes them, as a frozen one does, or by metadata routing, which
+            leaves out the estimator if it did not request them.
         **fit_params : dict
             Further arguments for the estimator's ``fit``, by metadata routing where that
             is enabled.
@@ -175,8 +179,8 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         classes = np.asarray(fitted.classes_)
         if len(classes) < 2:
             raise ValueError(
-                f"there is only one class, {classes[0]!r}, and nothing to decide. Pass samples of "
-                "at least two classes."
+                f"there is only one class, {quoted(classes[0])}, and nothing to decide. Pass "
+                "samples of at least two classes."
             )
         counts = _count(y, classes, weight)
         trained = _prior(self.trained_prior, counts, "trained_prior")
@@ -290,7 +294,7 @@ def _count(y: NDArray, classes: NDArray, weight: NDArray[np.float64]) -> NDArray
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
         raise ValueError(
-            f"y holds {unknown[0]!r}, which is none of the classes of the frozen estimator: "
+            f"y holds {quoted(unknown[0])}, which is none of the classes of the frozen estimator: "
             "leave such rows out, or fit the estimator anew."
         )
     order = np.argsort(classes)

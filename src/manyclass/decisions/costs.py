@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from manyclass._names import quoted
 from manyclass.decisions._simplex import Array, as_rows, blocks
 
 REJECTED = -1  # an index: that of the last label
@@ -164,8 +165,8 @@ def decision_labels(
     if both is None or (both[:-1] == both[-1]).any():
         like = "" if labels.dtype.kind == "b" else "of the same type "
         raise ValueError(
-            f"rejected={rejected!r} cannot stand for rejected rows among labels such as "
-            f"{labels[0]!r}: pass one {like}that is none of the labels, or leave it out."
+            f"rejected={quoted(rejected)} cannot stand for rejected rows among labels such as "
+            f"{quoted(labels[0])}: pass one {like}that is none of the labels, or leave it out."
         )
     return both
 

@@ -17,6 +17,9 @@ TINY = 1e-200  # a sum of products below may have lost some of them
 PROXIMITY = 1e-12  # of a step, relative to the curvature: what the rows do not tell stays
 HALVINGS = 30
 ROUNDING = 1e-14  # of a mean of logarithms
+LEAST_SHARE = 1e-300  # of a class; the inverse of one much smaller is infinite
+GREATEST = np.finfo(np.float64).max
+FAR = 1e6  # a gradient beyond, of a share of next to nothing, is for EM: its square is lost
 
 
 def adjust_prior(proba: ArrayLike, trained: ArrayLike, target: ArrayLike) -> Array:
@@ -201,6 +204,12 @@ def _inverse(rows: NDArray, trained: Array) -> Array:
         raise ValueError(
             f"trained is 0 for class {i}, but proba is not: they do not belong to each other."
         )
+    lost = np.flatnonzero(~absent & (trained < LEAST_SHARE))
+    if len(lost):
+        raise ValueError(
+            f"trained has a share of {trained[lost[0]]:.2g} for class {lost[0]}, too small to "
+            f"divide by: at least {LEAST_SHARE:g} is needed. Leave the class out, of proba as well."
+        )
     return np.divide(1.0, trained, out=np.zeros(len(trained)), where=~absent)
 
 
@@ -210,14 +219,14 @@ def _likelihood(rows: NDArray, weight: Array, inverse: Array, pi: Array) -> _Lik
     for part, p in blocks(rows, k):
         p *= inverse
         mixture = p @ pi
-        with np.errstate(divide="ignore", invalid="ignore"):
+        used = weight[part] > 0
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             p /= mixture[:, None]
             logs = np.log(mixture)
-        used = weight[part] > 0
-        p, w = p[used], weight[part][used]
-        value += float(w @ logs[used])
-        gradient += w @ p
-        curvature += (p * w[:, None]).T @ p
+            p, w = p[used], weight[part][used]
+            value += float(w @ logs[used])
+            gradient += w @ p
+            curvature += (p * w[:, None]).T @ p
     return _Likelihood(value, gradient, curvature)
 
 
@@ -237,9 +246,14 @@ def _step(
         if gain > 0 or (flat and there.gradient.max() < at.gradient.max()):
             return ahead, there
         length *= 0.5
-    ahead = pi * at.gradient
-    ahead /= ahead.sum()
+    ahead = _em(pi, at)
     return ahead, _likelihood(rows, weight, inverse, ahead)
+
+
+def _em(pi: Array, at: _Likelihood) -> Array:
+    """Return where a step of EM leads, which always gains; a share of 0 stays."""
+    ahead = pi * np.minimum(at.gradient, GREATEST)
+    return ahead / ahead.sum()
 
 
 def _newton(pi: Array, at: _Likelihood) -> Array:
@@ -249,14 +263,16 @@ def _newton(pi: Array, at: _Likelihood) -> Array:
     keeps x near pi where H is singular.
     """
     H, g = at.curvature, at.gradient
+    if g.max() > FAR:
+        return _em(pi, at)
     near = PROXIMITY * np.trace(H) + np.finfo(np.float64).tiny
     try:
         upper = np.linalg.cholesky(H + near * np.eye(len(g))).T
         aim = np.linalg.solve(upper.T, 2.0 * g - 1.0 + near * pi)
         x, _ = nnls(upper, aim)
     except (np.linalg.LinAlgError, RuntimeError):
-        return pi * g  # the step of EM
-    return x if np.isfinite(x).all() and x.any() else pi * g
+        return _em(pi, at)
+    return x if np.isfinite(x).all() and x.any() else _em(pi, at)
 
 
 def _warn_unconverged(at: _Likelihood, tol: float, max_iter: int) -> None:

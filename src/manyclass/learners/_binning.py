@@ -37,12 +37,20 @@ class Table:
     names: list[Any]
     declared: list[bool]
     """Whether a column's type says that it holds categories."""
+    header: Any = None
+    """The frame it was read from, without any row; None for an array."""
 
     def __len__(self) -> int:
         return len(self.columns[0])
 
-    def take(self, rows) -> Table:
-        """Return some of the rows."""
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return len(self), len(self.columns)
+
+    def __getitem__(self, rows) -> Table:
+        """Return some of the rows; scikit-learn asks for them as ``table[rows, ...]``."""
+        rows = rows[0] if isinstance(rows, tuple) else rows
         return replace(self, columns=[column[rows] for column in self.columns])
 
 
@@ -55,17 +63,18 @@ def read_table(X) -> Table:
     """Take an array or a frame apart."""
     if not is_frame(X):
         columns, names = list(np.asarray(X).T), list(range(X.shape[1]))
-        declared = [False] * len(columns)
+        declared, header = [False] * len(columns), None
     else:
         series = [X.iloc[:, j] if hasattr(X, "iloc") else X[:, j] for j in range(X.shape[1])]
         columns, names = [np.asarray(one) for one in series], list(X.columns)
         declared = [getattr(one.dtype, "name", None) == "category" for one in series]
+        header = X[:0]
     for column, name in zip(columns, names, strict=True):
         if column.dtype.kind not in NUMBERS + OBJECTS:
             raise ValueError(
                 f"column {name!r} of X has dtype {column.dtype}: turn it into numbers or strings."
             )
-    return Table(columns, names, declared)
+    return Table(columns, names, declared, header)
 
 
 def mark_missing(values: Iterable[Any]) -> list[bool]:
@@ -278,5 +287,5 @@ class Bins:
         """Return the sum of ``values`` (cells, m) over the cells of each row, shape (n, m)."""
         out = np.empty((len(table), values.shape[1]))
         for rows in gen_batches(len(table), max(1, BLOCK_ENTRIES // len(self.attributes))):
-            out[rows] = self.one_hot(table.take(rows)) @ values
+            out[rows] = self.one_hot(table[rows]) @ values
         return out

@@ -26,6 +26,14 @@ from manyclass.learners._estimates import NaiveBayes
 Array = NDArray[np.float64]
 
 
+def read_frame(X):
+    """Return a frame as a table, which classifiers on cells take in its place; else X itself.
+
+    Taking a frame apart lasts longer than to learn from what a pair of classes has of it.
+    """
+    return read_table(X) if is_frame(X) and 0 not in X.shape else X
+
+
 class OnCells(ClassifierMixin, BaseEstimator):
     """What both classifiers share: the way from X and y to cells, classes and weights.
 
@@ -50,7 +58,7 @@ class OnCells(ClassifierMixin, BaseEstimator):
         self._check_classes(classes, np.bincount(indices, weights=weights))
         weighty = weights > 0  # a row of no weight is as if it were not there
         if not weighty.all():
-            table, indices, weights = table.take(weighty), indices[weighty], weights[weighty]
+            table, indices, weights = table[weighty], indices[weighty], weights[weighty]
         self.classes_ = classes
         self.is_categorical_ = categorical_mask(self.categorical_features, table)
         self.bins_ = Bins.fit(table, self.is_categorical_, self.n_bins)
@@ -62,6 +70,9 @@ class OnCells(ClassifierMixin, BaseEstimator):
         """Raise a ``ValueError`` for classes that cannot be learned."""
 
     def _read(self, X, reset: bool) -> Table:
+        if isinstance(X, Table):  # by ``read_frame``
+            validate_data(self, X.header, reset=reset, skip_check_array=True)
+            return X
         X = as_indexable(X)
         if not is_frame(X):
             X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from manyclass._names import quoted
+
 
 def encode_binary(y, name: str) -> tuple[NDArray, NDArray[np.intp]]:
     """Return the two classes, and y as 0 and 1; ``name`` is of the estimator that asks."""
@@ -28,7 +30,8 @@ def check_two(classes: NDArray, name: str, *, weighed: bool = False) -> None:
         )
     if len(classes) < 2:
         lacking = " with samples of positive weight" if weighed else ""
-        found = f"only one class{lacking}, {classes[0]}" if len(classes) else f"no class{lacking}"
+        only = [f"only one class{lacking}, {quoted(one)}" for one in classes]
+        found = only[0] if only else f"no class{lacking}"
         raise ValueError(
             f"y has {found}: there is nothing to tell apart. Pass samples of two classes."
         )

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass._restoring import unchanged_on_error
 from manyclass.learners._boosting import boost
-from manyclass.learners._on_cells import OnCells, check_count
+from manyclass.learners._on_cells import OnCells, check_count, read_frame
 from manyclass.learners._two_classes import check_two
 
 EVEN = 4 * np.finfo(np.float64).eps  # log-odds that no probability can tell from 0
@@ -214,6 +214,9 @@ class BoostedNaiveBayes(OnCells):
         """
         log_odds = self.decision_function(X)
         return np.column_stack([log_expit(-log_odds), log_expit(log_odds)])
+
+    def __manyclass_rows__(self, X):
+        return read_frame(X)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

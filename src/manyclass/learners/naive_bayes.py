@@ -8,7 +8,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._restoring import unchanged_on_error
-from manyclass.learners._on_cells import OnCells
+from manyclass.learners._on_cells import OnCells, read_frame
 
 Array = NDArray[np.float64]
 
@@ -164,3 +164,6 @@ class BinnedNaiveBayes(OnCells):
         ndarray of shape (n, k)
         """
         return log_softmax(self._joint_log_likelihood(X), axis=1)
+
+    def __manyclass_rows__(self, X):
+        return read_frame(X)

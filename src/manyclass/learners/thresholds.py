@@ -19,8 +19,9 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._names import quoted, some_quoted
 from manyclass._restoring import unchanged_on_error
-from manyclass._routing import RoutingMixin
+from manyclass._routing import RoutingMixin, offers_weights_if_taken
 from manyclass._sklearn import (
     check_any_rows,
     check_fit_params,
@@ -84,8 +85,8 @@ def _check_both_sides(classes, sides, weight) -> None:
     total = np.bincount(sides, weight)
     if (total == 0).any():
         raise ValueError(
-            f"sample_weight is 0 for all samples of class {classes[total.argmin()]}: with one "
-            "class left there is nothing to tell apart. Pass positive weights for both classes."
+            f"sample_weight is 0 for all samples of class {quoted(classes[total.argmin()])}: with "
+            "one class left there is nothing to tell apart. Pass positive weights for both classes."
         )
 
 
@@ -186,6 +187,7 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
         self.criterion = criterion
         self.cv = cv
 
+    @offers_weights_if_taken
     def fit(self, X, y, sample_weight=None, **fit_params):
         """Fit the estimator, then find the threshold.
 
@@ -196,7 +198,9 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,)
             Labels of two classes.
         sample_weight : array-like of shape (n,), optional
-            Weights, used by the estimator and by the criterion.
+            Weights, used by the estimator and by the criterion. Only where the estimator's
+            ``fit`` takes them, or by metadata routing, which leaves out the estimator if it did
+            not request them.
         **fit_params : dict
             Further arguments for the estimator's ``fit`` and the splitter, by
             metadata routing where that is enabled.
@@ -250,7 +254,7 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
         rows, logits = left_out
         found = np.unique(sides[rows][weight[rows] > 0])
         if len(found) < 2:
-            missing = ", ".join(repr(label) for label in np.delete(classes, found).tolist())
+            missing = some_quoted(np.delete(classes, found))
             warnings.warn(
                 f"no sample of {missing} was left out by a fold that has both classes to fit on: "
                 "the threshold stays at 0. Collect more samples, or use cv=None.",

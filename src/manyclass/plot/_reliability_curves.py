@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass._names import quoted, some_quoted
 from manyclass.metrics import (
     Bins,
     ReliabilityCurve,
@@ -77,12 +78,14 @@ def judged_columns(labels: Iterable[Any] | None, columns: list[Any]) -> list[int
     if labels is None:
         return list(range(len(columns)))
     if isinstance(labels, str) or not np.iterable(labels):
-        raise ValueError(f"labels must be a list of labels, got {labels!r}: use [{labels!r}].")
+        raise ValueError(
+            f"labels must be a list of labels, got {quoted(labels)}: use [{quoted(labels)}]."
+        )
     asked = list(labels)
     strangers = [label for label in asked if label not in columns]
     if strangers or not asked:
-        found = f"{strangers} is not among them" if asked else "got none"
-        raise ValueError(f"labels must be some of the classes {columns}, {found}.")
+        found = f"[{some_quoted(strangers)}] is not among them" if asked else "got none"
+        raise ValueError(f"labels must be some of the classes [{some_quoted(columns)}], {found}.")
     return [columns.index(label) for label in asked]
 
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._names import some_quoted
 from manyclass.metrics import check_weight
 from manyclass.plot._drawing import (
     COLORS,
@@ -198,7 +199,8 @@ class IncoherenceDisplay:
         strangers = set(labels.tolist()) - set(model.classes_.tolist())
         if strangers:
             raise ValueError(
-                f"y has labels that are not in classes_: {sorted(strangers, key=str)}."
+                "y has labels that are not in classes_: "
+                f"[{some_quoted(sorted(strangers, key=str))}]."
             )
         correct = predicted == labels
         return cls.from_values(
