@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrs, dtrtri
 from scipy.special import expit
 
-from manyclass._compiled import summing_kernel
 from manyclass.banks.generic import Untrusted
+from manyclass.banks.symmetric_products import accurate_product, symmetric_product
 
 Array = NDArray[np.float64]
 Solver = Callable[[Array], Array]
@@ -38,7 +38,7 @@ ROUGH, FINE = 0.1, 0.01  # share of the gradient that a step may leave, far and 
 FLATTENED = 0.1  # share of the slope that may be left where a step ends
 NEAR = 1e-3  # a change of b that Newton's method is sure of
 ROUNDING = 1e-12  # of sums, relative to their terms
-TINY = np.finfo(np.float64).tiny
+TINY, EPSILON = np.finfo(np.float64).tiny, np.finfo(np.float64).eps
 LOST = 1e-6  # how far below zero leverages may fall, and variances relative to the kernel
 SATURATED = 1e6  # a / W of samples whose leverage 1 - D would be lost to rounding
 
@@ -53,6 +53,8 @@ class Solution(NamedTuple):
     """Newton steps."""
     gradient: float
     """max |a_i - C s_i (t_i - p_i)| or |sum_i C s_i (t_i - p_i)|, relative to the largest C s_i."""
+    shown: float
+    """The same if K a is computed in float64, whose rounding it may be lost in."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +97,13 @@ class _Point:
         if abs(shift) < NEAR:  # rounding of f leaves dual with a sum, but b can take it
             self.b, self.f = b + shift, self.f + shift
             dual = loss.dual(self.f)
-        self.r = a - dual
-        self.gradient = float(max(np.abs(self.r).max(), abs(dual.sum())) / loss.bound.max())
+        self.r, self.gradient = a - dual, _gradient(loss, a, dual)
         self.objective = 0.5 * float(a @ self.Ka) + loss.value(self.f)
+
+
+def _gradient(loss: Loss, a: Array, dual: Array) -> float:
+    """Return :attr:`Solution.gradient`."""
+    return float(max(np.abs(a - dual).max(), abs(dual.sum())) / loss.bound.max())
 
 
 class _Direction(NamedTuple):
@@ -181,7 +187,20 @@ def solve(
         at = min(at, new, key=lambda point: point.gradient) if stuck else new
         if met or stuck:
             break
-    return Solution(at.a, at.b, n_iter, at.gradient)
+    if _rounding(K, at.a) <= ROUGH * tol:
+        return Solution(at.a, at.b, n_iter, at.gradient, at.gradient)
+    at, n_iter = newton.refine(loss, at, ROUGH * tol, n_iter, max_iter)
+    return Solution(at.a, at.b, n_iter, at.gradient, max(at.gradient, _shown(K, loss, at)))
+
+
+def _rounding(K: Array, a: Array) -> float:
+    """Return what the gradient may be wrong by if K a is computed in float64.
+
+    Margins are wrong by EPSILON times the sizes of the terms, p by at most a fourth of
+    that, and the sum over p by the square root of their number more.
+    """
+    terms = float(np.abs(np.diagonal(K)).max() * np.abs(a).sum())
+    return 0.25 * EPSILON * terms * float(np.sqrt(len(a)))
 
 
 def _shares(K: Array, bound: Array) -> list[float]:
@@ -195,6 +214,12 @@ def _shares(K: Array, bound: Array) -> list[float]:
     return [RAISE**m / size for m in range(n_steps)]
 
 
+def _shown(K: Array, loss: Loss, at: _Point) -> float:
+    """Return the gradient by products in float64; two of them, since rounding is by chance."""
+    margins = (K @ at.a + at.b, symmetric_product(K, at.a) + at.b)
+    return max(_gradient(loss, at.a, loss.dual(f)) for f in margins)
+
+
 class _Newton:
     """Newton steps for one kernel matrix."""
 
@@ -202,7 +227,25 @@ class _Newton:
         self.K, self.exact = K, len(K) <= EXACT
         self.factor = _factor_exactly(K) if self.exact else _factor_partly(K, n_landmarks)
 
-    def step(self, loss: Loss, at: _Point) -> _Point:
+    def refine(
+        self, loss: Loss, at: _Point, tol: float, n_iter: int, max_iter: int
+    ) -> tuple[_Point, int]:
+        """Take more steps with margins of twice the digits, while the gradient halves.
+
+        Coefficients as large as C cancel in K a, more so if K is of low rank. What
+        float64 leaves of the sums may be all rounding, but it is enough for directions.
+        """
+        start = _Point(loss, at.a, at.b, accurate_product(self.K, at.a))
+        at = start if np.isfinite(start.objective) else at
+        while at.gradient > tol and n_iter < max_iter:
+            new, n_iter = self.step(loss, at, accurate_product), n_iter + 1
+            halved = new.gradient <= at.gradient / 2
+            at = min(at, new, key=lambda point: point.gradient)
+            if not halved:
+                break
+        return at, n_iter
+
+    def step(self, loss: Loss, at: _Point, product=symmetric_product) -> _Point:
         """Return the point with the least objective in the Newton direction.
 
         The same point again if numbers overflow on the way.
@@ -214,40 +257,10 @@ class _Newton:
         length = _step_length(loss, at, to)
         a = at.a + length * to.a
         # Rounding adds up over the steps, but only what it is at the last ones counts.
-        fresh = self.exact or at.gradient < ROUGH
-        Ka = symmetric_product(self.K, a) if fresh else at.Ka + length * to.Ka
+        fresh = self.exact or at.gradient < ROUGH or product is accurate_product
+        Ka = product(self.K, a) if fresh else at.Ka + length * to.Ka
         new = _Point(loss, a, at.b + length * to.b, Ka)
         return new if np.isfinite(new.objective) else at
-
-
-@summing_kernel
-def symmetric_product(K, x):
-    """Return K x, reading the lower triangle only: that is what takes the time."""
-    n = K.shape[0]
-    y = np.zeros(n)
-    whole = n - n % 4
-    for i in range(0, whole, 4):  # four rows at a time share x[j] and y[j]
-        a, b, c, d = K[i], K[i + 1], K[i + 2], K[i + 3]
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        for j in range(i):
-            s0 += a[j] * x[j]
-            s1 += b[j] * x[j]
-            s2 += c[j] * x[j]
-            s3 += d[j] * x[j]
-            y[j] += a[j] * x[i] + b[j] * x[i + 1] + c[j] * x[i + 2] + d[j] * x[i + 3]
-        y[i] += s0
-        y[i + 1] += s1
-        y[i + 2] += s2
-        y[i + 3] += s3
-        for row in range(i, i + 4):
-            for j in range(i, i + 4):
-                y[row] += K[row, j] * x[j]
-    for row in range(whole, n):
-        for j in range(row):
-            y[row] += K[row, j] * x[j]
-            y[j] += K[row, j] * x[row]
-        y[row] += K[row, row] * x[row]
-    return y
 
 
 _Factor = Callable[[Array], Solver]

@@ -181,7 +181,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
                 max_iter=self.max_iter,
                 start=self._start(len(problem.K)),
             )
-            warn_unconverged(solution.gradient, self.tol, stacklevel=3)
+            warn_unconverged([solution], self.tol, stacklevel=3)
         self.classes_, self.kernel_ = problem.classes, problem.kernel
         self.support_, self.support_vectors_ = problem.support, problem.vectors
         self.dual_coef_ = solution.dual[None]
@@ -380,13 +380,14 @@ def kernel_logistic_path(
     problem = model._prepare(X, y, sample_weight)
     dual_coef = np.zeros((len(Cs), n_samples(X)))
     intercept, n_iter = np.empty(len(Cs)), np.empty(len(Cs), dtype=np.intp)
-    start, gradient = None, 0.0
+    start, solutions = None, []
     for m in np.argsort(Cs, kind="stable"):
         bound = Cs[m] * problem.weights
         solution = solve(
             problem.K, problem.positive, bound, tol=tol, max_iter=max_iter, start=start
         )
         start = dual_coef[m, problem.support], intercept[m] = solution.dual, solution.intercept
-        n_iter[m], gradient = solution.n_iter, max(gradient, solution.gradient)
-    warn_unconverged(gradient, tol, stacklevel=3)
+        n_iter[m] = solution.n_iter
+        solutions.append(solution)
+    warn_unconverged(solutions, tol, stacklevel=3)
     return KernelLogisticPath(Cs, dual_coef, intercept, n_iter)
