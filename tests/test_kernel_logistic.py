@@ -198,7 +198,7 @@ def test_landmarks_change_the_way_only(seed, power, kernel):
 def test_two_samples_by_hand():
     """f = +-a / 2 (K_11 - 2 K_12 + K_22) + b by symmetry, and a = C / (1 + exp(f))."""
     K = np.array([[1.0, 0.5], [0.5, 1.0]])
-    a, b, n_iter, gradient = solve(K, np.array([True, False]), np.full(2, 3.0))
+    a, b, n_iter, gradient, _ = solve(K, np.array([True, False]), np.full(2, 3.0))
     assert_allclose(a[0], 3.0 * expit(-0.5 * a[0]), rtol=1e-12)
     assert_allclose([a[1], b], [-a[0], 0.0], atol=1e-12)
     assert gradient < 1e-12 and n_iter < 10
@@ -682,7 +682,7 @@ class TestLeaveOneOut:
         data = rng.normal(size=(20, 3)) + target[:, None]
         K = gram_of({"kernel": kernel, "gamma": 0.3}, data)
         bound = 10.0**power * rng.uniform(0.5, 2.0, 20)
-        a, b, _, _ = solve(K, target > 0, bound)
+        a, b, *_ = solve(K, target > 0, bound)
         expected = naive_logistic.left_out(K, a, b, bound)
         answer = K @ a + b - left_out_changes(K, a, b, bound)
         assert_allclose(answer, expected, rtol=1e-5, atol=1e-5)
@@ -754,7 +754,7 @@ class TestLeaveOneOut:
         data = np.r_[rng.normal(size=40) + 1.0, rng.normal(size=40) - 1.0, distance][:, None]
         positive = np.arange(81) < 40
         K, bound = data @ data.T, np.where(np.arange(81) < 80, 1.0, 1e-6)
-        a, b, _, _ = solve(K, positive, bound)
+        a, b, *_ = solve(K, positive, bound)
         f = K @ a + b
         assert f[-1] > 1.5 * distance
         change = left_out_changes(K, a, b, bound)

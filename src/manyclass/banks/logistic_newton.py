@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import fsum
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,9 @@ FIRST, RAISE = 1.0, 10.0  # C times the kernel's mean diagonal to begin with, an
 EXACT = 250  # samples up to which B itself is factored
 LANDMARKS = 0.5  # times the square root of n, times 2 more than there are shares
 PRODUCTS = 0.1  # of n: products with K in a step, beyond which B is factored as well
+FEW = 64  # coefficients that bear what all others are rounded by
+DEPENDENT = 1e-12  # singular values, relative to the largest, that count as zero
+PREVAILING = 0.1  # what means may leave of the kernel's mean diagonal to be subtracted
 COMPLETE = 1e-12  # what may be left of the diagonal when its factorisation ends
 GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 ROUGH, FINE = 0.1, 0.01  # share of the gradient that a step may leave, far and near
@@ -164,33 +168,30 @@ def solve(
     >>> solve(K, np.array([True, False]), np.ones(2)).dual.round(4)
     array([ 0.4446, -0.4446])
     """
-    sign, shares = np.where(positive, 1.0, -1.0), _shares(K, bound)
-    newton = _Newton(K, int(LANDMARKS * (2 + len(shares)) * np.sqrt(len(K))))
-    loss = Loss(sign, bound)
-    nothing = np.zeros(len(bound))
-    at, n_iter = _Point(loss, nothing, loss.constant(), nothing), 0
-    given = at if start is None else _Point(loss, *start, symmetric_product(K, start[0]))
-    if given.objective < at.objective:
-        at = given
-    else:
-        for share in shares[:max_iter]:
-            part = Loss(sign, share * bound)
-            at, n_iter = newton.step(part, _Point(part, at.a, at.b, at.Ka)), n_iter + 1
-        at = _Point(loss, at.a, at.b, at.Ka)
-    while n_iter < max_iter:
-        met = at.gradient <= tol
-        if met and not newton.exact:
-            break
-        new, n_iter = newton.step(loss, at), n_iter + 1
-        # Where rounding hides what the objective gains, the gradient tells points apart.
-        stuck = (met or new.objective >= at.objective) and new.gradient > at.gradient / 2
-        at = min(at, new, key=lambda point: point.gradient) if stuck else new
-        if met or stuck:
-            break
-    if _rounding(K, at.a) <= ROUGH * tol:
+    loss, inner = Loss(np.where(positive, 1.0, -1.0), bound), _centred(K)
+    newton = _Newton(inner, _shares(inner, bound), _size(K))
+    if start is not None and inner is not K:
+        start = start[0], start[1] + float(accurate_product(K, start[0]).mean())
+    at, n_iter = newton.minimise(loss, tol, max_iter, start)
+    if inner is K and _rounding(K, at.a) <= ROUGH * tol:
         return Solution(at.a, at.b, n_iter, at.gradient, at.gradient)
-    at, n_iter = newton.refine(loss, at, ROUGH * tol, n_iter, max_iter)
+    at, n_iter = newton.refine(K, loss, at, ROUGH * tol, n_iter, max_iter)
     return Solution(at.a, at.b, n_iter, at.gradient, max(at.gradient, _shown(K, loss, at)))
+
+
+def _centred(K: Array) -> Array:
+    """Return the matrix of kernels less their means over rows and columns, if these prevail.
+
+    Since the sum of a is 0, it gives the same margins with another b, from smaller terms;
+    their mean is that b.
+    """
+    size = np.diagonal(K).mean()
+    if size - K[:: 1 + len(K) // FEW].mean() > PREVAILING * size:
+        return K
+    means = K.mean(axis=0)
+    inner: Array = K - means
+    inner -= (means - means.mean())[:, None]
+    return inner
 
 
 def _rounding(K: Array, a: Array) -> float:
@@ -199,8 +200,12 @@ def _rounding(K: Array, a: Array) -> float:
     Margins are wrong by EPSILON times the sizes of the terms, p by at most a fourth of
     that, and the sum over p by the square root of their number more.
     """
-    terms = float(np.abs(np.diagonal(K)).max() * np.abs(a).sum())
-    return 0.25 * EPSILON * terms * float(np.sqrt(len(a)))
+    return 0.25 * EPSILON * _size(K) * float(np.abs(a).sum() * np.sqrt(len(a)))
+
+
+def _size(K: Array) -> float:
+    """Return the largest entry, as Cauchy and Schwarz have it."""
+    return float(np.abs(np.diagonal(K)).max())
 
 
 def _shares(K: Array, bound: Array) -> list[float]:
@@ -223,44 +228,102 @@ def _shown(K: Array, loss: Loss, at: _Point) -> float:
 class _Newton:
     """Newton steps for one kernel matrix."""
 
-    def __init__(self, K: Array, n_landmarks: int):
-        self.K, self.exact = K, len(K) <= EXACT
+    def __init__(self, K: Array, shares: list[float], size: float):
+        self.K, self.shares, self.size, self.exact = K, shares, size, len(K) <= EXACT
+        n_landmarks = int(LANDMARKS * (2 + len(shares)) * np.sqrt(len(K)))
         self.factor = _factor_exactly(K) if self.exact else _factor_partly(K, n_landmarks)
 
+    def minimise(
+        self, loss: Loss, tol: float, max_iter: int, start: tuple[Array, float] | None
+    ) -> tuple[_Point, int]:
+        """Return the point with the least objective, as far as float64 tells, and the steps."""
+        nothing = np.zeros(len(loss.bound))
+        at, n_iter = _Point(loss, nothing, loss.constant(), nothing), 0
+        given = at if start is None else _Point(loss, *start, symmetric_product(self.K, start[0]))
+        if given.objective < at.objective:
+            at = given
+        else:
+            for share in self.shares[:max_iter]:
+                part = Loss(loss.sign, share * loss.bound)
+                at, n_iter = self.step(part, _Point(part, at.a, at.b, at.Ka)), n_iter + 1
+            at = _Point(loss, at.a, at.b, at.Ka)
+        while n_iter < max_iter:
+            met = at.gradient <= tol
+            if met and not self.exact:
+                break
+            new, n_iter = self.step(loss, at), n_iter + 1
+            # Where rounding hides what the objective gains, the gradient tells points apart.
+            stuck = (met or new.objective >= at.objective) and new.gradient > at.gradient / 2
+            at = min(at, new, key=lambda point: point.gradient) if stuck else new
+            if met or stuck:
+                break
+        return at, n_iter
+
     def refine(
-        self, loss: Loss, at: _Point, tol: float, n_iter: int, max_iter: int
+        self, K: Array, loss: Loss, at: _Point, tol: float, n_iter: int, max_iter: int
     ) -> tuple[_Point, int]:
         """Take more steps with margins of twice the digits, while the gradient halves.
 
         Coefficients as large as C cancel in K a, more so if K is of low rank. What
         float64 leaves of the sums may be all rounding, but it is enough for directions.
+        K is the matrix as it was given, and b becomes the one that goes with it.
         """
-        start = _Point(loss, at.a, at.b, accurate_product(self.K, at.a))
-        at = start if np.isfinite(start.objective) else at
+        at = _accurate(K, loss, _settled(self.K, at.a, np.zeros_like(at.a)), at.f)
         while at.gradient > tol and n_iter < max_iter:
-            new, n_iter = self.step(loss, at, accurate_product), n_iter + 1
+            to, length = self._towards(loss, at)
+            f = at.f + length * (to.Ka + to.b)
+            a = _settled(self.K, at.a, length * to.a)
+            new, n_iter = _accurate(K, loss, a, f), n_iter + 1
             halved = new.gradient <= at.gradient / 2
-            at = min(at, new, key=lambda point: point.gradient)
+            at = new if new.gradient < at.gradient else at
             if not halved:
                 break
         return at, n_iter
 
-    def step(self, loss: Loss, at: _Point, product=symmetric_product) -> _Point:
+    def step(self, loss: Loss, at: _Point) -> _Point:
         """Return the point with the least objective in the Newton direction.
 
         The same point again if numbers overflow on the way.
         """
-        to = _direction(self.K, loss, at, self.factor)
-        if to.exhausted and not self.exact:
-            self.factor, self.exact = _factor_exactly(self.K), True
-            to = _direction(self.K, loss, at, self.factor)
-        length = _step_length(loss, at, to)
+        to, length = self._towards(loss, at)
         a = at.a + length * to.a
         # Rounding adds up over the steps, but only what it is at the last ones counts.
-        fresh = self.exact or at.gradient < ROUGH or product is accurate_product
-        Ka = product(self.K, a) if fresh else at.Ka + length * to.Ka
+        fresh = self.exact or at.gradient < ROUGH
+        Ka = symmetric_product(self.K, a) if fresh else at.Ka + length * to.Ka
         new = _Point(loss, a, at.b + length * to.b, Ka)
         return new if np.isfinite(new.objective) else at
+
+    def _towards(self, loss: Loss, at: _Point) -> tuple[_Direction, float]:
+        """Return the Newton direction, and how far to go."""
+        to = _direction(self.K, loss, at, self.factor, self.size)
+        if to.exhausted and not self.exact:
+            self.factor, self.exact = _factor_exactly(self.K), True
+            to = _direction(self.K, loss, at, self.factor, self.size)
+        return to, _step_length(loss, at, to)
+
+
+def _accurate(K: Array, loss: Loss, a: Array, f: Array) -> _Point:
+    """Return the point with these coefficients, and b such that its margins are about f."""
+    Ka = accurate_product(K, a)
+    return _Point(loss, a, float(f.mean() - Ka.mean()), Ka)
+
+
+def _settled(K: Array, a: Array, change: Array) -> Array:
+    """Return a + change, rounded such that neither margins nor the sum of all show it.
+
+    The smallest coefficients have digits to spare, where others may be as large as C: these
+    bear what the others are rounded by, as far as the columns of K depend on theirs.
+    """
+    new = a + change
+    part = new - a
+    rounded = (a - (new - part)) + (change - part)
+    few = np.argsort(np.abs(new), kind="stable")[:FEW]
+    system = np.ones((len(few) + 1, len(few) + 1))
+    system[:-1, :-1], system[-1, -1] = K[np.ix_(few, few)], 0.0
+    wanted = np.append(symmetric_product(K, rounded)[few], -fsum(new))
+    new[few] += np.linalg.lstsq(system, wanted, rcond=DEPENDENT)[0][:-1]
+    new[few[0]] -= fsum(new)
+    return new
 
 
 _Factor = Callable[[Array], Solver]
@@ -318,7 +381,7 @@ def _factor_partly(K: Array, n_landmarks: int) -> _Factor:
     return factor
 
 
-def _direction(K: Array, loss: Loss, at: _Point, factor: _Factor) -> _Direction:
+def _direction(K: Array, loss: Loss, at: _Point, factor: _Factor, size: float) -> _Direction:
     """Solve B y + W^1/2 db = W^1/2 K r for y with W^1/2 y = r + da, and sum(a + da) = 0.
 
     Conjugate gradients on the plane of the constraint, which the preconditioner M
@@ -361,7 +424,7 @@ def _direction(K: Array, loss: Loss, at: _Point, factor: _Factor) -> _Direction:
         da += alpha * root * p
         Kda += alpha * Kp
         residual -= alpha * Bp
-    terms = np.abs(np.diagonal(K)).max() * np.abs(da).sum() * (np.abs(da) + np.abs(at.r)).sum()
+    terms = size * np.abs(da).sum() * (np.abs(da) + np.abs(at.r)).sum()
     if da @ Kda < -ROUNDING * terms:
         raise _indefinite()
     return _Direction(da, db, Kda, slope, products == limit)
@@ -421,7 +484,8 @@ def left_out_changes(K: Array, dual: Array, intercept: float, bound: Array) -> A
     Untrusted
         If the kernel is not positive definite.
     """
-    f = K @ dual + intercept
+    f = accurate_product(K, dual) + intercept
+    K = _centred(K)  # A^-1 is the same
     W = bound * expit(f) * expit(-f)
     root = np.sqrt(W)
     try:
