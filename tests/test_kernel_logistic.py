@@ -313,6 +313,12 @@ class TestCancellation:
             sign = np.where(np.arange(n) > 0, 1.0, -1.0)
             assert naive_logistic.exact_gradient(K, sign, 1e6, *found[:2]) < 1e-8
 
+    def test_kernels_too_large_for_more_digits(self):
+        K = 1e302 * np.array([[1.0, 0.95, 0.9], [0.95, 1.0, 0.92], [0.9, 0.92, 1.0]])
+        with np.errstate(all="ignore"):
+            found = solve(K, np.array([True, False, True]), np.ones(3))
+        assert np.isfinite([*found.dual, found.intercept]).all()
+
     def test_says_what_float64_shows(self):
         data, target = overlapping(300)
         model = KernelLogisticRegression(C=1e6, kernel="linear")

@@ -288,11 +288,11 @@ def fit_kernel_logistic_bank(
 
 def warn_unconverged(solutions: Iterable[Solution], tol: float, stacklevel: int) -> None:
     """Warn if a gradient is above the tolerance, or lost in the rounding of its terms."""
-    worst = max(solutions, key=lambda solution: (solution.gradient > tol, solution.shown))
+    worst = max(solutions, key=lambda solution: (not solution.gradient <= tol, solution.shown))
     if worst.shown <= tol:
         return
     figure = f"its gradient is {worst.shown:.1e} relative to C, above tol={tol:g}"
-    if worst.gradient > tol:
+    if not worst.gradient <= tol:
         message = (
             f"kernel logistic regression did not converge: {figure}. Scale the features, lower C, "
             "or raise max_iter or tol."

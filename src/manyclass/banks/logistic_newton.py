@@ -176,6 +176,8 @@ def _refined(
 def _accurate(K: Array, loss: Loss, a: Array, f: Array) -> Point:
     """Return the point with these coefficients, and b such that its margins are about f."""
     Ka = accurate_product(K, a)
+    if not np.isfinite(Ka).all():  # numbers above 1e300 cannot be cut in two
+        Ka = K @ a
     return Point(loss, a, float(f.mean() - Ka.mean()), Ka)
 
 
