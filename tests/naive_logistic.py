@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import exp, log1p
+from fractions import Fraction
+from math import exp, fsum, log1p
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,23 @@ def margins(K: Array, a: Array, b: float) -> list[float]:
     """f = K a + b, with as little rounding as there can be."""
     K = K.astype(np.longdouble)
     return [float(K[i] @ a.astype(np.longdouble) + b) for i in range(len(a))]
+
+
+def exact_product(K: Array, a: Array) -> list[Fraction]:
+    """K a without any rounding."""
+    parts = [Fraction(x) for x in a.tolist()]
+    return [
+        sum((Fraction(k) * x for k, x in zip(row, parts, strict=True)), Fraction(0))
+        for row in K.tolist()
+    ]
+
+
+def exact_gradient(K: Array, y: Array, bound: float | Array, a: Array, b: float) -> float:
+    """The gradient, with margins that are rounded once."""
+    bound = np.broadcast_to(bound, a.shape)
+    f = [float(Ka + Fraction(b)) for Ka in exact_product(K, a)]
+    dual = [bound[i] * y[i] * logistic(-y[i] * f[i]) for i in range(len(a))]
+    return max(*(abs(a[i] - d) for i, d in enumerate(dual)), abs(fsum(dual))) / max(bound)
 
 
 def objective(K: Array, y: Array, bound: Array, a: Array, b: float) -> float:

@@ -6,6 +6,7 @@ import pickle
 import tracemalloc
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from math import fsum
 
 import naive_logistic
 import naive_svm
@@ -30,9 +31,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, codes
-from manyclass.banks import Bank, KernelLogisticBank, Untrusted, fit_bank, logistic_newton
+from manyclass.banks import Bank, KernelLogisticBank, Untrusted, fit_bank, logistic_steps
 from manyclass.banks.kernel_logistic import scale_gamma
 from manyclass.banks.logistic_newton import left_out_changes, solve
+from manyclass.banks.symmetric_products import accurate_product
 from manyclass.learners.kernel_logistic import KernelLogisticRegression, kernel_logistic_path
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
@@ -65,7 +67,7 @@ def one_thread():
 @pytest.fixture
 def by_landmarks(monkeypatch):
     """As if 60 samples were many."""
-    monkeypatch.setattr(logistic_newton, "EXACT", 0)
+    monkeypatch.setattr(logistic_steps, "EXACT", 0)
 
 
 def laplacian(a, b):
@@ -169,6 +171,7 @@ def test_gradient_vanishes(seed, n, power, kernel, how):
     model = KernelLogisticRegression(C=10.0**power, kernel=kernel, gamma=0.3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "kernel logistic regression converged, but")
         model.fit(data, target)
     K = gram_of({"kernel": kernel, "gamma": 0.3}, data)
     assert gradient_of(model, K, target) < 1e-8
@@ -185,11 +188,11 @@ def test_landmarks_change_the_way_only(seed, power, kernel):
     bound = 10.0**power * rng.uniform(0.5, 2.0, 80)
     expected = solve(K, target > 0, bound)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(logistic_newton, "EXACT", 0)
-        patch.setattr(logistic_newton, "PRODUCTS", 1.0)
+        patch.setattr(logistic_steps, "EXACT", 0)
+        patch.setattr(logistic_steps, "PRODUCTS", 1.0)
         answer = solve(K, target > 0, bound)
-        patch.setattr(logistic_newton, "PRODUCTS", 0.0)  # at once too many: B is factored
-        patch.setattr(logistic_newton, "LANDMARKS", 0.1)
+        patch.setattr(logistic_steps, "PRODUCTS", 0.0)  # at once too many: B is factored
+        patch.setattr(logistic_steps, "LANDMARKS", 0.1)
         fallen_back = solve(K, target > 0, bound)
     for other in (answer, fallen_back):
         assert other.gradient < 1e-8
@@ -199,13 +202,14 @@ def test_landmarks_change_the_way_only(seed, power, kernel):
 def test_two_samples_by_hand():
     """f = +-a / 2 (K_11 - 2 K_12 + K_22) + b by symmetry, and a = C / (1 + exp(f))."""
     K = np.array([[1.0, 0.5], [0.5, 1.0]])
-    a, b, n_iter, gradient = solve(K, np.array([True, False]), np.full(2, 3.0))
+    a, b, n_iter, gradient, _ = solve(K, np.array([True, False]), np.full(2, 3.0))
     assert_allclose(a[0], 3.0 * expit(-0.5 * a[0]), rtol=1e-12)
     assert_allclose([a[1], b], [-a[0], 0.0], atol=1e-12)
     assert gradient < 1e-12 and n_iter < 10
 
 
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e6])
+@pytest.mark.filterwarnings("ignore:kernel logistic regression converged, but")
 def test_nothing_to_learn_from(C):
     """Constant features: the bias is the log-odds of the classes, and a is not zero."""
     model = KernelLogisticRegression(C=C, kernel="linear").fit(np.ones((30, 2)), np.arange(30) < 10)
@@ -229,6 +233,130 @@ def test_more_samples_than_are_factored():
     for C in (1e-2, 1.0, 1e2, 1e4):
         model = KernelLogisticRegression(C=C, gamma=0.03).fit(data, labels)
         assert gradient_of(model, rbf_kernel(data, gamma=0.03), labels) < 1e-8
+
+
+# -- coefficients that cancel ----------------------------------------------------------
+
+
+def overlapping(n: int = 90, n_features: int = 5):
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(n, n_features))
+    return data, (data[:, 0] + 2.0 * rng.normal(size=n) > 0).astype(int)
+
+
+def power(degree: int):
+    return lambda A: (A @ A.T + 1.0) ** degree
+
+
+class TestCancellation:
+    """Overlapping classes and a kernel of low rank: a is as large as C, and K a is not."""
+
+    @pytest.mark.parametrize("C", [1e-4, 1.0, 1e4, 1e6])
+    @pytest.mark.parametrize("offset", [0.0, 5.0, 1000.0])
+    @pytest.mark.parametrize("exact", [0, 250])
+    def test_linear(self, exact, offset, C, monkeypatch):
+        monkeypatch.setattr(logistic_steps, "EXACT", exact)
+        data, target = overlapping()
+        K = (data + offset) @ (data + offset).T
+        found = solve(K, target > 0, np.full(90, C))
+        gradient = naive_logistic.exact_gradient(K, 2.0 * target - 1.0, C, *found[:2])
+        assert gradient < 1e-8
+        assert_allclose(found.gradient, gradient, rtol=0.05, atol=1e-11)
+
+    @pytest.mark.parametrize("degree", [2, 3])
+    @pytest.mark.parametrize(("offset", "C"), [(0.0, 1e4), (0.0, 1e6), (3.0, 1e4)])
+    def test_polynomials(self, offset, C, degree):
+        data, target = overlapping(n_features=3)
+        K = power(degree)(data + offset)
+        found = solve(K, target > 0, np.full(90, C))
+        assert naive_logistic.exact_gradient(K, 2.0 * target - 1.0, C, *found[:2]) < 1e-8
+
+    def test_says_what_coefficients_cannot_hold(self):
+        """Not one of them is small enough to bear what the others are rounded by."""
+        data, target = overlapping(n_features=3)
+        K = power(3)(data + 3.0)
+        found = solve(K, target > 0, np.full(90, 1e6))
+        gradient = naive_logistic.exact_gradient(K, 2.0 * target - 1.0, 1e6, *found[:2])
+        assert 1e-8 < gradient < 1e-5
+        assert_allclose(found.gradient, gradient, rtol=0.05)
+        with pytest.warns(ConvergenceWarning, match="did not converge"):
+            KernelLogisticRegression(C=1e6, kernel="precomputed").fit(K, target)
+
+    @pytest.mark.parametrize("C", [1.0, 1e4, 1e6])
+    def test_offsets_change_the_bias_only(self, C):
+        data, target = overlapping()
+        near = solve(data @ data.T, target > 0, np.full(90, C))
+        far = solve((data + 100.0) @ (data + 100.0).T, target > 0, np.full(90, C))
+        assert_allclose(far.dual / C, near.dual / C, atol=1e-4)
+        moved = near.intercept - 100.0 * (near.dual @ data).sum()
+        assert_allclose(far.intercept, moved, atol=1e-2)
+        assert fsum(far.dual) == 0.0
+
+    def test_starts_and_weights(self):
+        """From the last C, of a kernel far from centred."""
+        data, target = overlapping()
+        weights = np.random.default_rng(1).uniform(0.1, 3.0, 90)
+        K = (data + 100.0) @ (data + 100.0).T
+        first = solve(K, target > 0, 1e3 * weights)
+        again = solve(K, target > 0, 1e3 * weights, start=first[:2])
+        assert again.n_iter <= 2 and again.gradient < 1e-8
+        found = solve(K, target > 0, 2e3 * weights, start=first[:2])
+        cold = solve(K, target > 0, 2e3 * weights)
+        assert found.n_iter < cold.n_iter
+        assert_allclose(found.dual, cold.dual, atol=2e-4)
+        gradient = naive_logistic.exact_gradient(K, 2.0 * target - 1.0, 2e3 * weights, *found[:2])
+        assert gradient < 1e-8
+
+    def test_few_samples(self):
+        for n in (2, 3, 5):
+            K = np.full((n, n), 1e6) + np.eye(n)
+            found = solve(K, np.arange(n) > 0, np.full(n, 1e6))
+            sign = np.where(np.arange(n) > 0, 1.0, -1.0)
+            assert naive_logistic.exact_gradient(K, sign, 1e6, *found[:2]) < 1e-8
+
+    def test_kernels_too_large_for_more_digits(self):
+        K = 1e302 * np.array([[1.0, 0.95, 0.9], [0.95, 1.0, 0.92], [0.9, 0.92, 1.0]])
+        with np.errstate(all="ignore"):
+            found = solve(K, np.array([True, False, True]), np.ones(3))
+        assert np.isfinite([*found.dual, found.intercept]).all()
+
+    def test_says_what_float64_shows(self):
+        data, target = overlapping(300)
+        model = KernelLogisticRegression(C=1e6, kernel="linear")
+        message = r"converged, but its gradient is .* relative to C, above tol=1e-08, wherever"
+        with pytest.warns(ConvergenceWarning, match=message):
+            model.fit(data + 5.0, target)
+        with pytest.warns(ConvergenceWarning, match=message):
+            kernel_logistic_path(data + 5.0, target, [1.0, 1e6], kernel="linear")
+        K = (data + 5.0) @ (data + 5.0).T
+        dual = 1e6 * (target - expit(K @ model.dual_coef_[0] + model.intercept_))
+        assert abs(model.dual_coef_[0] - dual).max() > 1e-8 * model.C
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.set_params(C=1e3).fit(data, target)
+
+    def test_leave_one_out_needs_no_more_digits(self):
+        data, target = overlapping(300)
+        model = KernelLogisticRegression(C=2e5, kernel="linear")
+        near = bank_of(model, data, target, PAIR).leave_one_out(data, target, PAIR, np.ones(300))
+        far = data + 5.0
+        with pytest.warns(ConvergenceWarning, match="converged, but"):
+            bank = bank_of(model, far, target, PAIR)
+        assert bank.converged
+        assert_allclose(bank.leave_one_out(far, target, PAIR, np.ones(300)), near, atol=1e-3)
+
+    @settings(deadline=None, max_examples=40)
+    @given(st.integers(0, 10_000), st.sampled_from([1, 2, 5, 63, 64, 65, 130]), st.floats(0, 20))
+    def test_accurate_product(self, seed, n, digits):
+        """Whatever cancels, it is rounded about once."""
+        rng = np.random.default_rng(seed)
+        K, x = rng.normal(size=(2, n, n))
+        K, x = K * 10.0 ** rng.uniform(-digits, digits, (n, n)), x[0]
+        expected = np.array([float(row) for row in naive_logistic.exact_product(K, x)])
+        size = np.abs(K) @ np.abs(x)
+        assert (
+            abs(accurate_product(K, x) - expected) <= 3e-16 * abs(expected) + 1e-28 * size
+        ).all()
 
 
 # -- sample weights --------------------------------------------------------------------
@@ -398,7 +526,7 @@ def cosines(a, b):
 @pytest.mark.parametrize("params", [{"kernel": cosines}, {"kernel": "sigmoid", "gamma": 1.0}])
 @pytest.mark.parametrize("exact", [0, 250])
 def test_indefinite_kernels(params, exact, monkeypatch):
-    monkeypatch.setattr(logistic_newton, "EXACT", exact)
+    monkeypatch.setattr(logistic_steps, "EXACT", exact)
     for C in (1.0, 100.0):
         with pytest.raises(ValueError, match="not positive semi-definite.*Choose another kernel"):
             KernelLogisticRegression(C=C, **params).fit(X, TWO)
@@ -697,7 +825,7 @@ class TestLeaveOneOut:
         data = rng.normal(size=(20, 3)) + target[:, None]
         K = gram_of({"kernel": kernel, "gamma": 0.3}, data)
         bound = 10.0**power * rng.uniform(0.5, 2.0, 20)
-        a, b, _, _ = solve(K, target > 0, bound)
+        a, b, *_ = solve(K, target > 0, bound)
         expected = naive_logistic.left_out(K, a, b, bound)
         answer = K @ a + b - left_out_changes(K, a, b, bound)
         assert_allclose(answer, expected, rtol=1e-5, atol=1e-5)
@@ -769,7 +897,7 @@ class TestLeaveOneOut:
         data = np.r_[rng.normal(size=40) + 1.0, rng.normal(size=40) - 1.0, distance][:, None]
         positive = np.arange(81) < 40
         K, bound = data @ data.T, np.where(np.arange(81) < 80, 1.0, 1e-6)
-        a, b, _, _ = solve(K, positive, bound)
+        a, b, *_ = solve(K, positive, bound)
         f = K @ a + b
         assert f[-1] > 1.5 * distance
         change = left_out_changes(K, a, b, bound)

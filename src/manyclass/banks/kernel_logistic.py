@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -17,7 +17,8 @@ from threadpoolctl import threadpool_limits
 from manyclass.banks.generic import LEAST, Bank, Evidence, Kind, Scorer, Untrusted
 from manyclass.banks.kernel import KernelBank, KernelMachine
 from manyclass.banks.kernels import Kernel, resolve_gamma
-from manyclass.banks.logistic_newton import Array, Solution, left_out_changes, solve
+from manyclass.banks.logistic_newton import Solution, left_out_changes, solve
+from manyclass.banks.logistic_steps import Array
 from manyclass.banks.pairwise import part_of
 from manyclass.banks.spans import without_only_samples
 
@@ -247,9 +248,10 @@ def fit_kernel_logistic_bank(
     def fit(b: int) -> Solution:
         positive = code[y[used[b]], b] > 0
         if len(positive) == 0:  # nothing is known: even
-            return Solution(np.empty(0), 0.0, 0, 0.0)
+            return Solution(np.empty(0), 0.0, 0, 0.0, 0.0)
         if positive.all() or not positive.any():
-            return Solution(np.zeros(len(positive)), np.inf if positive.all() else -np.inf, 0, 0.0)
+            certain = np.inf if positive.all() else -np.inf
+            return Solution(np.zeros(len(positive)), certain, 0, 0.0, 0.0)
         return solve(
             grams(used[b]),
             positive,
@@ -267,8 +269,7 @@ def fit_kernel_logistic_bank(
     shape = X.shape[0], code.shape[1]
     duals = coo_array((values, (np.concatenate(used), index)), shape=shape).tocsr()
     duals.eliminate_zeros()
-    gradient = max(solution.gradient for solution in solutions)
-    warn_unconverged(gradient, estimator.tol, stacklevel=7)
+    warn_unconverged(solutions, estimator.tol, stacklevel=7)
     return KernelLogisticBank(
         kernel,
         X,
@@ -279,19 +280,27 @@ def fit_kernel_logistic_bank(
         kind=kind,
         bound=estimator.C,
         n_iter=np.array([solution.n_iter for solution in solutions]),
-        converged=gradient <= estimator.tol,
+        converged=all(solution.gradient <= estimator.tol for solution in solutions),
         n_jobs=n_jobs,
         dtype=dtype,
     )
 
 
-def warn_unconverged(gradient: float, tol: float, stacklevel: int) -> None:
-    """Warn if the gradient is above the tolerance."""
-    if gradient <= tol:
+def warn_unconverged(solutions: Iterable[Solution], tol: float, stacklevel: int) -> None:
+    """Warn if a gradient is above the tolerance, or lost in the rounding of its terms."""
+    worst = max(solutions, key=lambda solution: (not solution.gradient <= tol, solution.shown))
+    if worst.shown <= tol:
         return
-    warnings.warn(
-        f"kernel logistic regression did not converge: its gradient is {gradient:.1e} relative to "
-        f"C, above tol={tol:g}. Scale the features, lower C, or raise max_iter or tol.",
-        ConvergenceWarning,
-        stacklevel=stacklevel,
-    )
+    figure = f"its gradient is {worst.shown:.1e} relative to C, above tol={tol:g}"
+    if not worst.gradient <= tol:
+        message = (
+            f"kernel logistic regression did not converge: {figure}. Scale the features, lower C, "
+            "or raise max_iter or tol."
+        )
+    else:
+        message = (
+            f"kernel logistic regression converged, but {figure}, wherever K a + b is computed in "
+            f"float64 (without rounding it is {worst.gradient:.1e}): coefficients as large as C "
+            "cancel there. Centre and scale the features, lower C, or raise tol."
+        )
+    warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)

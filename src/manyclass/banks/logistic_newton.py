@@ -2,43 +2,40 @@
 
 At the minimum the dual coefficients are a_i = C s_i (t_i - p_i), with targets t in
 {0, 1} and p = 1 / (1 + exp(-f)), f = K a + b; the difference of both sides is the
-gradient in function space. With W = C s p (1 - p), a Newton step solves
+gradient in function space.
 
-    (I + W K) da + W db = C s (t - p) - a,    sum(a + da) = 0
-
-through B = I + W^1/2 K W^1/2, which neither duplicates nor tiny weights nor
-separable classes make singular.
+Where classes overlap, coefficients are as large as C and cancel each other in K a, more so
+if K is of low rank or far from centred. In float64 all that is left may be rounding. So the
+last steps are taken with margins of twice the digits, and coefficients whose rounding
+these margins do not show.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from math import fsum
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrs, dtrtri
+from scipy.linalg.lapack import dtrtri
 from scipy.special import expit
 
-from manyclass._compiled import summing_kernel
 from manyclass.banks.generic import Untrusted
+from manyclass.banks.logistic_steps import (
+    ROUGH,
+    Array,
+    Loss,
+    Newton,
+    Point,
+    gradient_of,
+    newton_matrix,
+)
+from manyclass.banks.symmetric_products import accurate_product, symmetric_product
 
-Array = NDArray[np.float64]
-Solver = Callable[[Array], Array]
-"""Applies the inverse of a matrix, or of one close to it, to a vector."""
-
-FIRST, RAISE = 1.0, 10.0  # C times the kernel's mean diagonal to begin with, and its growth
-EXACT = 250  # samples up to which B itself is factored
-LANDMARKS = 0.5  # times the square root of n, times 2 more than there are shares
-PRODUCTS = 0.1  # of n: products with K in a step, beyond which B is factored as well
-COMPLETE = 1e-12  # what may be left of the diagonal when its factorisation ends
-GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
-ROUGH, FINE = 0.1, 0.01  # share of the gradient that a step may leave, far and near
-FLATTENED = 0.1  # share of the slope that may be left where a step ends
-NEAR = 1e-3  # a change of b that Newton's method is sure of
-ROUNDING = 1e-12  # of sums, relative to their terms
-TINY = np.finfo(np.float64).tiny
+FEW = 64  # coefficients that bear what all others are rounded by
+DEPENDENT = 1e-12  # singular values, relative to the largest, that count as zero
+PREVAILING = 0.1  # what means may leave of the kernel's mean diagonal to be subtracted
+EPSILON = float(np.finfo(np.float64).eps)
 LOST = 1e-6  # how far below zero leverages may fall, and variances relative to the kernel
 SATURATED = 1e6  # a / W of samples whose leverage 1 - D would be lost to rounding
 
@@ -53,61 +50,8 @@ class Solution(NamedTuple):
     """Newton steps."""
     gradient: float
     """max |a_i - C s_i (t_i - p_i)| or |sum_i C s_i (t_i - p_i)|, relative to the largest C s_i."""
-
-
-@dataclass(frozen=True)
-class Loss:
-    """The sum of C s_i log(1 + exp(-y_i f_i)) as a function of f."""
-
-    sign: Array
-    """y, -1 or +1."""
-    bound: Array
-    """C s, positive."""
-
-    def value(self, f: Array) -> float:
-        """Return the loss."""
-        return float(self.bound @ np.logaddexp(0.0, -self.sign * f))
-
-    def dual(self, f: Array) -> Array:
-        """Return C s (t - p), the negative gradient."""
-        return self.bound * self.sign * expit(-self.sign * f)
-
-    def curvature(self, f: Array) -> Array:
-        """Return W = C s p (1 - p), the diagonal of the Hessian matrix."""
-        return self.bound * expit(f) * expit(-f)
-
-    def shift(self, f: Array) -> float:
-        """Return the Newton step of a constant added to f."""
-        return float(self.dual(f).sum() / max(self.curvature(f).sum(), TINY))
-
-    def constant(self) -> float:
-        """Return the constant f with the least loss."""
-        positive = self.bound[self.sign > 0].sum()
-        return float(np.log(positive) - np.log(self.bound[self.sign < 0].sum()))
-
-
-class _Point:
-    """Coefficients a and b, and what follows from them."""
-
-    def __init__(self, loss: Loss, a: Array, b: float, Ka: Array):
-        self.a, self.b, self.Ka, self.f = a, b, Ka, Ka + b
-        dual, shift = loss.dual(self.f), loss.shift(self.f)
-        if abs(shift) < NEAR:  # rounding of f leaves dual with a sum, but b can take it
-            self.b, self.f = b + shift, self.f + shift
-            dual = loss.dual(self.f)
-        self.r = a - dual
-        self.gradient = float(max(np.abs(self.r).max(), abs(dual.sum())) / loss.bound.max())
-        self.objective = 0.5 * float(a @ self.Ka) + loss.value(self.f)
-
-
-class _Direction(NamedTuple):
-    a: Array
-    b: float
-    Ka: Array
-    slope: float
-    """Of the objective along it, where it begins."""
-    exhausted: bool
-    """Whether more products were needed than allowed."""
+    shown: float
+    """The same if K a is computed in float64, whose rounding it may be lost in."""
 
 
 def solve(
@@ -158,229 +102,103 @@ def solve(
     >>> solve(K, np.array([True, False]), np.ones(2)).dual.round(4)
     array([ 0.4446, -0.4446])
     """
-    sign, shares = np.where(positive, 1.0, -1.0), _shares(K, bound)
-    newton = _Newton(K, int(LANDMARKS * (2 + len(shares)) * np.sqrt(len(K))))
-    loss = Loss(sign, bound)
-    nothing = np.zeros(len(bound))
-    at, n_iter = _Point(loss, nothing, loss.constant(), nothing), 0
-    given = at if start is None else _Point(loss, *start, symmetric_product(K, start[0]))
-    if given.objective < at.objective:
-        at = given
-    else:
-        for share in shares[:max_iter]:
-            part = Loss(sign, share * bound)
-            at, n_iter = newton.step(part, _Point(part, at.a, at.b, at.Ka)), n_iter + 1
-        at = _Point(loss, at.a, at.b, at.Ka)
-    while n_iter < max_iter:
-        met = at.gradient <= tol
-        if met and not newton.exact:
-            break
-        new, n_iter = newton.step(loss, at), n_iter + 1
-        # Where rounding hides what the objective gains, the gradient tells points apart.
-        stuck = (met or new.objective >= at.objective) and new.gradient > at.gradient / 2
-        at = min(at, new, key=lambda point: point.gradient) if stuck else new
-        if met or stuck:
-            break
-    return Solution(at.a, at.b, n_iter, at.gradient)
+    loss, inner = Loss(np.where(positive, 1.0, -1.0), bound), _centred(K)
+    newton = Newton(inner, bound, _size(K))
+    if start is not None and inner is not K:
+        start = start[0], start[1] + float(accurate_product(K, start[0]).mean())
+    at, n_iter = newton.minimise(loss, tol, max_iter, start)
+    visible = _rounding(K, at.a) > ROUGH * tol
+    if inner is not K or visible:
+        goal = ROUGH * tol if visible else tol
+        at, n_iter = _refined(newton, K, loss, at, goal, n_iter, max_iter)
+    shown = _shown(K, loss, at) if visible else 0.0
+    return Solution(at.a, at.b, n_iter, at.gradient, max(at.gradient, shown))
 
 
-def _shares(K: Array, bound: Array) -> list[float]:
-    """Return shares of C to approach it by, with a Newton step for each.
+def _centred(K: Array) -> Array:
+    """Return the matrix of kernels less their means over rows and columns, if these prevail.
 
-    From a = 0, a large C makes B ill-conditioned. Margins that have grown with C keep W
-    small, and the steps so spent are not missed later.
+    Since the sum of a is 0, it gives the same margins with another b, from smaller terms;
+    their mean is that b.
     """
-    size = float(np.diagonal(K).mean() * bound.max()) / FIRST
-    n_steps = int(np.ceil(np.log(size) / np.log(RAISE))) if size > 1 else 0
-    return [RAISE**m / size for m in range(n_steps)]
+    size = np.diagonal(K).mean()
+    if size - K[:: 1 + len(K) // FEW].mean() > PREVAILING * size:
+        return K
+    means = K.mean(axis=0)
+    inner: Array = K - means
+    inner -= (means - means.mean())[:, None]
+    return inner
 
 
-class _Newton:
-    """Newton steps for one kernel matrix."""
+def _rounding(K: Array, a: Array) -> float:
+    """Return what the gradient may be wrong by if K a is computed in float64.
 
-    def __init__(self, K: Array, n_landmarks: int):
-        self.K, self.exact = K, len(K) <= EXACT
-        self.factor = _factor_exactly(K) if self.exact else _factor_partly(K, n_landmarks)
-
-    def step(self, loss: Loss, at: _Point) -> _Point:
-        """Return the point with the least objective in the Newton direction.
-
-        The same point again if numbers overflow on the way.
-        """
-        to = _direction(self.K, loss, at, self.factor)
-        if to.exhausted and not self.exact:
-            self.factor, self.exact = _factor_exactly(self.K), True
-            to = _direction(self.K, loss, at, self.factor)
-        length = _step_length(loss, at, to)
-        a = at.a + length * to.a
-        # Rounding adds up over the steps, but only what it is at the last ones counts.
-        fresh = self.exact or at.gradient < ROUGH
-        Ka = symmetric_product(self.K, a) if fresh else at.Ka + length * to.Ka
-        new = _Point(loss, a, at.b + length * to.b, Ka)
-        return new if np.isfinite(new.objective) else at
-
-
-@summing_kernel
-def symmetric_product(K, x):
-    """Return K x, reading the lower triangle only: that is what takes the time."""
-    n = K.shape[0]
-    y = np.zeros(n)
-    whole = n - n % 4
-    for i in range(0, whole, 4):  # four rows at a time share x[j] and y[j]
-        a, b, c, d = K[i], K[i + 1], K[i + 2], K[i + 3]
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        for j in range(i):
-            s0 += a[j] * x[j]
-            s1 += b[j] * x[j]
-            s2 += c[j] * x[j]
-            s3 += d[j] * x[j]
-            y[j] += a[j] * x[i] + b[j] * x[i + 1] + c[j] * x[i + 2] + d[j] * x[i + 3]
-        y[i] += s0
-        y[i + 1] += s1
-        y[i + 2] += s2
-        y[i + 3] += s3
-        for row in range(i, i + 4):
-            for j in range(i, i + 4):
-                y[row] += K[row, j] * x[j]
-    for row in range(whole, n):
-        for j in range(row):
-            y[row] += K[row, j] * x[j]
-            y[j] += K[row, j] * x[row]
-        y[row] += K[row, row] * x[row]
-    return y
-
-
-_Factor = Callable[[Array], Solver]
-"""Given W^1/2, return what solves systems with B or with its preconditioner."""
-
-
-def _cholesky_solver(matrix: Array) -> Solver:
-    try:
-        upper = np.linalg.cholesky(matrix).T  # numpy's, since it frees the interpreter lock
-    except np.linalg.LinAlgError:
-        raise _indefinite() from None
-    return lambda v: dpotrs(upper, v)[0]
-
-
-def _factor_exactly(K: Array) -> _Factor:
-    return lambda root: _cholesky_solver(_newton_matrix(K, root))
-
-
-def _newton_matrix(K: Array, root: Array) -> Array:
-    """Return B = I + W^1/2 K W^1/2."""
-    B = K * root
-    B *= root[:, None]
-    B.flat[:: len(B) + 1] += 1.0
-    return B
-
-
-def _factor_partly(K: Array, n_landmarks: int) -> _Factor:
-    """Put F'F, some steps of K's Cholesky factorisation, in the place of K, and D on top.
-
-    Pivots are drawn in proportion to what is left of the diagonal (Y. Chen, E. N. Epperly,
-    J. A. Tropp, R. J. Webber, "Randomly pivoted Cholesky", Comm. Pure Appl. Math. 78,
-    2025), with multiples of the golden ratio for random numbers.
+    Margins are wrong by EPSILON times the sizes of the terms, p by at most a fourth of
+    that, and the sum over p by the square root of their number more.
     """
-    F = np.zeros((min(n_landmarks, len(K)), len(K)))
-    rest = np.maximum(np.diagonal(K), 0.0)
-    for m in range(len(F)):
-        total = np.cumsum(rest)
-        if total[-1] <= COMPLETE * np.trace(K):
-            break
-        pivot = np.searchsorted(total, total[-1] * (GOLDEN * (m + 1) % 1.0))
-        F[m] = (K[pivot] - F[:m, pivot] @ F[:m]) / np.sqrt(rest[pivot])
-        rest = np.maximum(rest - F[m] ** 2, 0.0)
-        rest[pivot] = 0.0
-
-    def factor(root: Array) -> Solver:
-        """Return the inverse of I + W^1/2 (F'F + D) W^1/2, by Woodbury's identity."""
-        inverse = 1.0 / (1.0 + root**2 * rest)
-        V = F * root
-        scaled = V * np.sqrt(inverse)
-        inner = scaled @ scaled.T
-        inner.flat[:: len(inner) + 1] += 1.0
-        solve_inner = _cholesky_solver(inner)
-        return lambda v: inverse * (v - solve_inner(V @ (inverse * v)) @ V)
-
-    return factor
+    return 0.25 * EPSILON * _size(K) * float(np.abs(a).sum() * np.sqrt(len(a)))
 
 
-def _direction(K: Array, loss: Loss, at: _Point, factor: _Factor) -> _Direction:
-    """Solve B y + W^1/2 db = W^1/2 K r for y with W^1/2 y = r + da, and sum(a + da) = 0.
+def _size(K: Array) -> float:
+    """Return the largest entry, as Cauchy and Schwarz have it."""
+    return float(np.abs(np.diagonal(K)).max())
 
-    Conjugate gradients on the plane of the constraint, which the preconditioner M
-    projects on (N. I. M. Gould, M. E. Hribar, J. Nocedal, "On the solution of equality
-    constrained quadratic programming problems arising in optimization", SIAM J. Sci.
-    Comput. 23, 2001, algorithm 2).
+
+def _shown(K: Array, loss: Loss, at: Point) -> float:
+    """Return the gradient by products in float64; two of them, since rounding is by chance."""
+    margins = (K @ at.a + at.b, symmetric_product(K, at.a) + at.b)
+    return max(gradient_of(loss, at.a, loss.dual(f)) for f in margins)
+
+
+def _refined(
+    newton: Newton, K: Array, loss: Loss, at: Point, tol: float, n_iter: int, max_iter: int
+) -> tuple[Point, int]:
+    """Take more steps with margins of twice the digits, while the gradient halves.
+
+    In float64 they are good enough for directions. K is the matrix as it was given, and
+    b becomes the one that goes with it.
     """
-    root = np.sqrt(loss.curvature(at.f))
-    precondition = factor(root)
-    normal = precondition(root)
-    size = max(float(root @ normal), TINY)
-    excess = float(at.r.sum() - at.a.sum())
-    y = normal * (excess / size)
-    da, db = root * y - at.r, 0.0
-    Kda = symmetric_product(K, da)
-    residual = -y - root * Kda
-    p, last = np.zeros_like(y), np.inf
-    limit, largest = max(10, int(PRODUCTS * len(y))), np.abs(at.r).max()
-    share, rounding = ROUGH if at.gradient > FINE else FINE, ROUNDING * at.objective
-    for products in range(limit + 1):
-        z = precondition(residual)
-        shift = float(root @ z / size)
-        z -= shift * normal
-        residual -= shift * root
-        db += shift
-        norm = float(residual @ z)
-        slope = float(at.r @ Kda + excess * db)  # the gradient is K r in a, sum(r - a) in b
-        reached = np.abs(root * residual).max() <= share * largest and (
-            residual @ residual <= max(-share * slope, rounding)
-        )
-        if reached or products == limit or norm <= 0.0:  # no length is left to go along
+    at = _accurate(K, loss, _settled(newton.K, at.a, np.zeros_like(at.a)), at.f)
+    while at.gradient > tol and n_iter < max_iter:
+        to, length = newton.towards(loss, at)
+        n_iter += 1
+        if not np.isfinite(to.Ka).all():
             break
-        p = z + (norm / last) * p
-        Kp = symmetric_product(K, root * p)
-        Bp = p + root * Kp
-        curvature = float(p @ Bp)
-        if curvature <= 0:
-            raise _indefinite()
-        alpha, last = norm / curvature, norm
-        da += alpha * root * p
-        Kda += alpha * Kp
-        residual -= alpha * Bp
-    terms = np.abs(np.diagonal(K)).max() * np.abs(da).sum() * (np.abs(da) + np.abs(at.r)).sum()
-    if da @ Kda < -ROUNDING * terms:
-        raise _indefinite()
-    return _Direction(da, db, Kda, slope, products == limit)
+        a = _settled(newton.K, at.a, length * to.a)
+        new = _accurate(K, loss, a, at.f + length * (to.Ka + to.b))
+        halved = new.gradient <= at.gradient / 2
+        at = new if new.gradient < at.gradient else at
+        if not halved:
+            break
+    return at, n_iter
 
 
-def _step_length(loss: Loss, at: _Point, to: _Direction) -> float:
-    """Minimise the objective along a step, by Newton's method between brackets."""
-    if -to.slope <= ROUNDING * at.objective:  # all that is left to gain is rounding
-        return 1.0
-    df = to.Ka + to.b
-    square, dual, value = float(to.a @ to.Ka), loss.dual(at.f), loss.value(at.f)
-    low, high, length = 0.0, np.inf, 1.0
-    for _ in range(100):
-        f = at.f + length * df
-        slope = to.slope + length * square - (loss.dual(f) - dual) @ df
-        if abs(slope) <= -FLATTENED * to.slope:
-            change = length * (at.a @ to.Ka + 0.5 * length * square) + loss.value(f) - value
-            if slope <= 0 or change <= 0:
-                break
-        low, high = (length, high) if slope < 0 else (low, length)
-        length -= float(slope / (square + loss.curvature(f) @ df**2))
-        if not low < length < high:
-            length = 0.5 * (low + high) if np.isfinite(high) else 4.0 * low
-    return length
+def _accurate(K: Array, loss: Loss, a: Array, f: Array) -> Point:
+    """Return the point with these coefficients, and b such that its margins are about f."""
+    Ka = accurate_product(K, a)
+    if not np.isfinite(Ka).all():  # numbers above 1e300 cannot be cut in two
+        Ka = K @ a
+    return Point(loss, a, float(f.mean() - Ka.mean()), Ka)
 
 
-def _indefinite() -> ValueError:
-    return ValueError(
-        "the kernel matrix is not positive semi-definite, so that kernel logistic regression has "
-        "no minimum. Choose another kernel, such as 'rbf', or other parameters, scale the features "
-        "if they are large, or set the negative eigenvalues of a precomputed matrix to zero."
-    )
+def _settled(K: Array, a: Array, change: Array) -> Array:
+    """Return a + change, with the sum 0, rounded such that the margins do not show it.
+
+    The smallest coefficients have digits to spare where others may be as large as C. They
+    bear what all others are rounded by, as far as the columns of K depend on theirs.
+    """
+    new = a + change
+    part = new - a
+    rounded = (a - (new - part)) + (change - part)
+    few = np.argsort(np.abs(new), kind="stable")[:FEW]
+    inner = K[np.ix_(few, few)]
+    size = float(np.abs(inner).max())
+    system = np.full((len(few) + 1, len(few) + 1), size)
+    system[:-1, :-1], system[-1, -1] = inner, 0.0
+    wanted = np.append(symmetric_product(K, rounded)[few], -size * fsum(new))
+    new[few] += np.linalg.lstsq(system, wanted, rcond=DEPENDENT)[0][:-1]
+    new[few[0]] -= fsum(new)
+    return new
 
 
 def left_out_changes(K: Array, dual: Array, intercept: float, bound: Array) -> Array:
@@ -408,11 +226,12 @@ def left_out_changes(K: Array, dual: Array, intercept: float, bound: Array) -> A
     Untrusted
         If the kernel is not positive definite.
     """
-    f = K @ dual + intercept
+    f = accurate_product(K, dual) + intercept
+    K = _centred(K)  # A^-1 is the same
     W = bound * expit(f) * expit(-f)
     root = np.sqrt(W)
     try:
-        lower = np.linalg.cholesky(_newton_matrix(K, root))
+        lower = np.linalg.cholesky(newton_matrix(K, root))
     except np.linalg.LinAlgError:
         raise Untrusted("the kernel is not positive definite") from None
     inverse = dtrtri(lower.T, overwrite_c=1)[0].T  # L^-1, and B^-1 = L^-T L^-1
