@@ -155,7 +155,8 @@ class CoupledSVC(CoupledBase):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, n_features), or (n, n)
-            Training data; the kernel matrix for ``kernel="precomputed"``.
+            Training data; the kernel matrix for ``kernel="precomputed"``. A kernel that is a
+            function is given the samples as they are: texts, objects, lists, frames.
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
@@ -203,10 +204,10 @@ class CoupledSVC(CoupledBase):
 
     @property
     def support_vectors_(self):
-        """The support vectors; empty for a precomputed kernel."""
-        vectors = [group.vectors for group in self._bank().groups]
-        if self.kernel == "precomputed":
+        """The support vectors; empty for a precomputed kernel and for functions of one's own."""
+        if self.kernel == "precomputed" or callable(self.kernel):
             return np.empty((0, 0))
+        vectors = [group.vectors for group in self._bank().groups]
         return vstack(vectors, format="csr") if issparse(vectors[0]) else np.concatenate(vectors)
 
     @property

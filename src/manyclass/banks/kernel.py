@@ -18,6 +18,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_array
 
+from manyclass._sklearn import n_samples, take_rows
 from manyclass.banks._block_kernels import add_intercepts, spread
 from manyclass.banks.generic import (
     Bank,
@@ -53,11 +54,14 @@ class Group:
     support: NDArray[np.intp]
     """Rows of the training data."""
     vectors: Any
-    """The support vectors; their rows again for a precomputed kernel."""
+    """The support vectors; their rows again for a precomputed kernel; for a function of one's
+    own a collection of the type that it was given."""
     columns: NDArray[np.intp]
     """Columns in which the class takes part."""
     duals: csr_array
     """Signed dual coefficients, shape (support vectors, all columns)."""
+    numeric: bool
+    """Whether the vectors are numbers to compute with."""
 
     @property
     def coef(self) -> NDArray[np.float64]:
@@ -68,10 +72,8 @@ class Group:
         """Yield a few hundred support vectors at a time, and how to add them to the sums."""
         for first in range(0, len(self.support), CHUNK):
             part = slice(first, first + CHUNK)
-            vectors = self.vectors[part]
-            is_index = vectors.dtype.kind == "i"
-            duals = self.duals[part].astype(dtype)
-            yield vectors if is_index else vectors.astype(dtype), _adder(duals, self.columns)
+            vectors, duals = take_rows(self.vectors, part), self.duals[part].astype(dtype)
+            yield vectors.astype(dtype) if self.numeric else vectors, _adder(duals, self.columns)
 
 
 def _adder(duals: csr_array, columns: NDArray[np.intp]):
@@ -176,9 +178,12 @@ class KernelBank(Bank):
         self.groups = []
         for c in range(len(code)):
             support, columns = np.flatnonzero(is_support & (y == c)), np.flatnonzero(code[c])
-            vectors = support if kernel.name == "precomputed" else X[support]
-            self.groups.append(Group(support, vectors, columns, duals[support]))
-        self.origin = kernel.origin(X[np.flatnonzero(is_support)]) if is_support.any() else None
+            vectors = support if kernel.name == "precomputed" else take_rows(X, support)
+            numeric = isinstance(kernel.name, str) and kernel.name != "precomputed"
+            self.groups.append(Group(support, vectors, columns, duals[support], numeric))
+        self.origin = None
+        if kernel.name == "rbf" and is_support.any():
+            self.origin = kernel.origin(X[np.flatnonzero(is_support)])
 
     def scorer(self, dtype: type[np.floating] | None = None) -> Scorer:
         """Prepare the support vectors once, for many blocks of rows."""
@@ -189,21 +194,22 @@ class KernelBank(Bank):
             for group in self.groups
             for vectors, add in group.chunks(dtype)
         ]
-        widest = max((rows.shape[0] for rows, _ in parts), default=1)
+        widest = max((n_samples(rows) for rows, _ in parts), default=1)
         n_columns = len(self.intercept)
         size = int(np.clip(BLOCK_ENTRIES // widest, LEAST_ROWS, MOST_ROWS))
         size = max(1, min(size, SUM_ENTRIES // n_columns))
 
         def scores(X) -> NDArray[np.float64]:
-            X = check_array(X, accept_sparse="csr", dtype=dtype)
-            out, buffer = np.empty((X.shape[0], n_columns)), np.empty(widest * size, dtype)
-            for first in range(0, X.shape[0], size):
-                block = X[first : first + size]
-                if issparse(block) and not self.sparse:
+            X = self._readable(X, dtype)
+            n = n_samples(X)
+            out, buffer = np.empty((n, n_columns)), np.empty(widest * size, dtype)
+            for first in range(0, n, size):
+                block = take_rows(X, slice(first, min(first + size, n)))
+                if issparse(block) and not self.sparse and not self.any_rows:
                     block = block.toarray()
                 columns, sums = (
                     self.kernel.columns(block, origin),
-                    np.zeros((n_columns, block.shape[0]), dtype),
+                    np.zeros((n_columns, n_samples(block)), dtype),
                 )
                 for rows, add in parts:
                     add(self.kernel.product(rows, columns, buffer), sums)
@@ -211,6 +217,17 @@ class KernelBank(Bank):
             return out
 
         return scores
+
+    @property
+    def any_rows(self) -> bool:
+        """Whether rows are left to a function of one's own, whatever they are."""
+        return callable(self.kernel.name)
+
+    def _readable(self, X, dtype: type[np.floating] = np.float64):
+        """Return rows as the kernel reads them."""
+        if self.any_rows:
+            return X
+        return check_array(X, accept_sparse="csr", dtype=dtype)
 
     def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """Return the margins (n, l) of every column; all entries are computed."""
@@ -227,6 +244,10 @@ class KernelBank(Bank):
             single, double = (self.scorer(dtype)(X) for dtype in (np.float32, np.float64))
             error = np.abs(single - double)[:, finite].max(initial=0.0)
         return float(np.nan_to_num(error, nan=np.inf))
+
+    def _is_exact_in_single(self, X, rows: NDArray[np.intp]) -> bool:
+        """Tell whether single precision's error stays below the solver's own tolerance."""
+        return self.error_in_single(X[rows[:: 1 + len(rows) // FEW_ROWS]]) < SOLVER_TOLERANCE
 
     def leave_one_out(
         self,
@@ -253,11 +274,10 @@ class KernelBank(Bank):
         """
         if not self.converged:
             raise Untrusted("the solver stopped before it converged")
-        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        X = self._readable(X)
         rows = np.arange(len(y)) if rows is None else rows
         duals = self.duals.tocsc()
-        # Single precision where its error stays below the solver's own tolerance.
-        single = self.error_in_single(X[rows[:: 1 + len(rows) // FEW_ROWS]]) < SOLVER_TOLERANCE
+        single = not self.any_rows and self._is_exact_in_single(X, rows)
         scores = self.scorer(np.float32 if single else np.float64)(part_of(X, rows))
         place = np.full(len(y), -1)
         place[rows] = np.arange(len(rows))
@@ -295,7 +315,7 @@ class KernelBank(Bank):
         return Evidence(penalty, margins, weights, pairwise=self.kernel.name == "precomputed")
 
     def _gram(self, X, support: NDArray[np.intp]) -> NDArray:
-        vectors = X[support]
+        vectors = take_rows(X, support)
         return self.kernel(support if self.kernel.name == "precomputed" else vectors, vectors)
 
 

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array, hstack, issparse
 from sklearn.utils.extmath import row_norms
 
 from manyclass.banks._block_kernels import exponentiate
+from manyclass.banks.own_kernels import OwnKernel
 
 
 def resolve_gamma(gamma: str | float, X) -> float:
@@ -60,9 +61,8 @@ class Kernel:
         ``out`` is a flat buffer that dense products are written into.
         """
         if callable(self.name):
-            values: Any = self.name(columns, rows)
-            values = values.toarray() if issparse(values) else np.asarray(values)
-            return np.ascontiguousarray(values.T)
+            values = OwnKernel(self.name)(columns, rows).T
+            return np.ascontiguousarray(values, np.float64 if out is None else out.dtype)
         if self.name == "precomputed":
             return np.ascontiguousarray(columns[:, rows].T)
         if issparse(rows) or issparse(columns):

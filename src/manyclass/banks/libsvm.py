@@ -16,9 +16,11 @@ from sklearn.utils import check_array
 from manyclass import codes
 from manyclass._interrupts import hearing_interrupts
 from manyclass._jobs import run_tasks
+from manyclass._sklearn import take_rows
 from manyclass.banks.generic import column_batches, with_narrow_indices
 from manyclass.banks.kernel import FEW_ROWS, SOLVER_TOLERANCE, KernelBank
 from manyclass.banks.kernels import Kernel, resolve_gamma
+from manyclass.banks.own_kernels import OwnKernel, takes_any_rows
 from manyclass.banks.pairwise import part_of
 
 FEW_PRODUCTS = 1e8  # of numbers, for the kernel of a pair: below, a call for each costs too much
@@ -42,7 +44,8 @@ def fit_kernel_bank(
     of them to its end. The machines are the same. ``gamma`` is resolved on all of X, so that all
     columns and folds share a kernel.
     """
-    X = with_narrow_indices(check_array(X, accept_sparse="csr", dtype=np.float64))
+    if not takes_any_rows(estimator):
+        X = with_narrow_indices(check_array(X, accept_sparse="csr", dtype=np.float64))
     if estimator.kernel == "precomputed" and X.shape[0] != X.shape[1]:
         raise ValueError(
             f"X has shape {X.shape}: with kernel='precomputed' it must be the square matrix of the "
@@ -53,6 +56,8 @@ def fit_kernel_bank(
     gamma = resolve_gamma(estimator.gamma, X) if _has_gamma(estimator.kernel) else 1.0
     # Its own probabilities, if it was asked for them, would be fitted for nothing.
     machine = clone(estimator).set_params(gamma=gamma, probability=type(estimator)().probability)
+    if callable(estimator.kernel):
+        machine.set_params(kernel=OwnKernel(estimator.kernel))
     kernel = Kernel(estimator.kernel, gamma, estimator.degree, estimator.coef0)
     pairs = codes.pair_columns(code)
     as_pairs = pairs is not None and estimator.class_weight is None and len(np.unique(y[rows])) > 2
@@ -78,7 +83,7 @@ def fit_kernel_bank(
     support = np.concatenate([column[0] for column in columns])
     index = np.repeat(np.arange(len(columns)), [len(column[0]) for column in columns])
     values = np.concatenate([column[1] for column in columns])
-    duals = coo_array((values, (support, index)), shape=(X.shape[0], len(columns))).tocsr()
+    duals = coo_array((values, (support, index)), shape=(len(y), len(columns))).tocsr()
     intercept = np.array([column[2] for column in columns])
     bank = KernelBank(
         kernel,
@@ -93,7 +98,8 @@ def fit_kernel_bank(
         dtype=dtype,
     )
     if dtype == np.float32:
-        _warn_of_rounding(bank.error_in_single(X[:: 1 + X.shape[0] // FEW_ROWS]))
+        some = np.arange(0, len(y), 1 + len(y) // FEW_ROWS)
+        _warn_of_rounding(bank.error_in_single(take_rows(X, some)))
     return bank
 
 
@@ -111,8 +117,9 @@ def _is_one_call(kernel, X, n_rows: int, code: NDArray[np.int8], n_jobs: int) ->
     """Tell whether all pairs are better fitted in one call of LIBSVM than in one for each."""
     if callable(kernel) and n_jobs == 1:  # pairs would compute its values twice
         return True
-    n_features = X.nnz / X.shape[0] if issparse(X) else X.shape[1]
-    products = (2 * n_rows / len(code)) ** 2 * (1 if kernel == "precomputed" else n_features)
+    products = (2 * n_rows / len(code)) ** 2
+    if isinstance(kernel, str) and kernel != "precomputed":
+        products *= X.nnz / X.shape[0] if issparse(X) else X.shape[1]
     return products < FEW_PRODUCTS
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from manyclass._sklearn import take_rows
+from manyclass._sklearn import n_samples, take_rows
 
 
 def _has(method: str) -> Callable[[PairwiseModel], bool]:
@@ -84,6 +84,6 @@ def is_everything(places: NDArray[np.intp], n: int) -> bool:
 
 def part_of(X, rows: NDArray[np.intp], square: bool = False):
     """Rows of X, of a square kernel matrix also its columns; X itself if that is all of it."""
-    if is_everything(rows, X.shape[0]):
+    if is_everything(rows, n_samples(X)):
         return X
-    return X[np.ix_(rows, rows)] if square else X[rows]
+    return X[np.ix_(rows, rows)] if square else take_rows(X, rows)
