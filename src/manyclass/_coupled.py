@@ -119,7 +119,10 @@ class CoupledBase(Predictions, ABC):
 
     @abstractmethod
     def _route(self, estimator, labels, sample_weight, fit_params) -> Bunch:
-        """Return what goes to the estimator's ``fit`` and the splitter's ``split``."""
+        """Return what goes to the estimator's ``fit`` and the splitter's ``split``.
+
+        If there is more that :func:`fit_bank` is to know of the weights, it is in ``bank``.
+        """
 
     @abstractmethod
     def _bank_options(self) -> dict[str, Any]:
@@ -154,6 +157,7 @@ class CoupledBase(Predictions, ABC):
             seeds=seeds,
             n_jobs=self.n_jobs,
             **self._bank_options(),
+            **routed.get("bank", {}),
         )
         self.__dict__.pop("stream_", None)  # of partial_fit
         self.classes_, self.code_, self.combiner_ = classes, code, combiner

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._metadata_requests import _routing_enabled as routing_enabled
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import _check_method_params as check_fit_params
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from sklearn.utils.validation import _num_samples as n_samples
@@ -16,6 +19,7 @@ __all__ = [
     "check_any_rows",
     "check_fit_params",
     "check_sample_weight",
+    "check_shared_parameters",
     "is_plain_numeric",
     "n_samples",
     "routing_enabled",
@@ -26,6 +30,13 @@ __all__ = [
 def check_sample_weight(sample_weight, X) -> NDArray[np.float64]:
     """Return one finite, non-negative weight per row; ones when ``None``."""
     return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+
+def check_shared_parameters(estimator, other: Any) -> None:
+    """Check those parameters that the class ``other`` has, too, as its ``fit`` does."""
+    constraints = other._parameter_constraints
+    shared = {name: value for name, value in vars(estimator).items() if name in constraints}
+    validate_parameter_constraints(constraints, shared, caller_name=type(estimator).__name__)
 
 
 def as_indexable(X):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -26,6 +26,15 @@ from manyclass.banks.pairwise import part_of
 FEW_PRODUCTS = 1e8  # of numbers, for the kernel of a pair: below, a call for each costs too much
 
 
+class WeightFactors(NamedTuple):
+    """What weights of samples are products of."""
+
+    of_class: NDArray[np.float64]
+    """Shape (k,)."""
+    of_sample: NDArray[np.float64] | None
+    """Shape (n,); 1 when omitted."""
+
+
 def fit_kernel_bank(
     estimator,
     X,
@@ -37,12 +46,15 @@ def fit_kernel_bank(
     n_jobs: int | None = None,
     verbose: int = 0,
     dtype: type[np.floating] = np.float64,
+    factors: WeightFactors | None = None,
 ) -> KernelBank:
     """Fit the machines of all columns: one-vs-one in a single call of LIBSVM.
 
     Large pairs are calls of their own: several jobs share them, and an interrupt leaves but one
     of them to its end. The machines are the same. ``gamma`` is resolved on all of X, so that all
-    columns and folds share a kernel.
+    columns and folds share a kernel. ``factors`` are what the sample weights are products of:
+    pairs of classes are given both, as SVC gives them to LIBSVM, whose steps depend on the last
+    bit of C.
     """
     if not takes_any_rows(estimator):
         X = with_narrow_indices(check_array(X, accept_sparse="csr", dtype=np.float64))
@@ -60,10 +72,12 @@ def fit_kernel_bank(
         machine.set_params(kernel=OwnKernel(estimator.kernel))
     kernel = Kernel(estimator.kernel, gamma, estimator.degree, estimator.coef0)
     pairs = codes.pair_columns(code)
-    as_pairs = pairs is not None and estimator.class_weight is None and len(np.unique(y[rows])) > 2
+    weights = factors if pairs is not None and factors is not None else sample_weight
+    paired = pairs is not None and estimator.class_weight is None
+    as_pairs = paired and len(np.unique(y[rows])) > 2
     jobs = effective_n_jobs(n_jobs)
     if as_pairs and _is_one_call(estimator.kernel, X, len(rows), code, jobs):
-        columns = _fit_pairs(machine, X, y, pairs, rows, sample_weight)
+        columns = _fit_pairs(machine, X, y, pairs, rows, weights)
     else:
         batches = run_tasks(
             _fit_columns,
@@ -73,8 +87,8 @@ def fit_kernel_bank(
             y,
             code,
             rows,
-            sample_weight,
-            as_pairs or len(code) == 2,
+            weights,
+            paired,
             n_jobs=n_jobs,
             verbose=verbose,
             prefer="threads",  # LIBSVM releases the interpreter lock
@@ -131,18 +145,28 @@ Column = tuple[NDArray[np.intp], NDArray[np.float64], float, int, bool]
 """Support rows, signed dual coefficients, intercept, iterations, converged."""
 
 
-def _fit(machine, X, rows, target, sample_weight):
+Weights = NDArray[np.float64] | WeightFactors | None
+
+
+def _fit(machine, X, rows, target, weights: Weights, classes):
+    """Fit a machine on some rows; ``classes`` are theirs."""
     part = part_of(X, rows, machine.kernel == "precomputed")
-    weight = None if sample_weight is None else sample_weight[rows]
-    return hearing_interrupts(clone(machine).fit, part, target, sample_weight=weight)
+    machine = clone(machine)
+    if isinstance(weights, WeightFactors):
+        labels, first = np.unique(target, return_index=True)
+        by_class = weights.of_class[classes[first]]
+        machine.set_params(class_weight=dict(zip(labels, by_class, strict=True)))
+        weights = weights.of_sample
+    weight = None if weights is None else weights[rows]
+    return hearing_interrupts(machine.fit, part, target, sample_weight=weight)
 
 
-def _fit_columns(batch: slice, machine, X, y, code, rows, sample_weight, pairs) -> list[Column]:
+def _fit_columns(batch: slice, machine, X, y, code, rows, weights, pairs) -> list[Column]:
     columns = code[:, batch].T
-    return [_fit_column(machine, X, y, column, rows, sample_weight, pairs) for column in columns]
+    return [_fit_column(machine, X, y, column, rows, weights, pairs) for column in columns]
 
 
-def _fit_column(machine, X, y, column, rows, sample_weight, pair: bool) -> Column:
+def _fit_column(machine, X, y, column, rows, weights: Weights, pair: bool) -> Column:
     """Fit one column; of a pair the upper class is positive, as in LIBSVM to the last bit."""
     rows = rows[column[y[rows]] != 0]
     lower_side = column[np.flatnonzero(column)[0]]
@@ -151,15 +175,15 @@ def _fit_column(machine, X, y, column, rows, sample_weight, pair: bool) -> Colum
     if len(np.unique(target)) < 2:
         only = column[y[rows[0]]] if len(target) else 0  # without samples it is even
         return rows[:0], np.empty(0), only * np.inf if only else 0.0, 0, True
-    fitted = _fit(machine, X, rows, target, sample_weight)
+    fitted = _fit(machine, X, rows, target, weights, y[rows])
     duals, intercept = sign * _dense(fitted.dual_coef_)[0], sign * float(fitted.intercept_[0])
     return rows[fitted.support_], duals, intercept, int(fitted.n_iter_[0]), fitted.fit_status_ == 0
 
 
-def _fit_pairs(machine, X, y, pairs, rows, sample_weight) -> list[Column]:
+def _fit_pairs(machine, X, y, pairs, rows, weights: Weights) -> list[Column]:
     """All pairs at once. LIBSVM's order is ours: positive is the lower class."""
     order, flip = pairs
-    fitted = _fit(machine, X, rows, y[rows], sample_weight)
+    fitted = _fit(machine, X, rows, y[rows], weights, y[rows])
     converged = fitted.fit_status_ == 0
     duals, ends = _dense(fitted.dual_coef_), np.cumsum(fitted.n_support_)
     starts, support = ends - fitted.n_support_, rows[fitted.support_]
