@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 from sklearn.svm import SVC
 from sklearn.utils import Bunch
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._coupled import CoupledBase
 from manyclass._sklearn import check_shared_parameters
+from manyclass._weights import check_two_weighted, class_weights, without_negative
 from manyclass.banks import KernelBank, WeightFactors
 from manyclass.calibration import Sigmoid
 from manyclass.codes import pair_columns
@@ -175,7 +175,7 @@ class CoupledSVC(CoupledBase):
         -------
         self
         """
-        return self._fit_or_restore(X, y, _without_negative(sample_weight), {})
+        return self._fit_or_restore(X, y, without_negative(sample_weight), {})
 
     def decision_function(self, X):
         """Return log-probabilities, or with "ovo" the margins of the binary machines.
@@ -329,8 +329,8 @@ class CoupledSVC(CoupledBase):
     def _route(self, estimator, labels, sample_weight, fit_params) -> Bunch:
         """Class weights are weights of samples, but LIBSVM is to know both."""
         classes, y = np.unique(labels, return_inverse=True)
-        self.class_weight_ = _class_weights(self.class_weight, classes, y)
-        _check_two_weighted(y, sample_weight)
+        self.class_weight_ = class_weights(self.class_weight, classes, y)
+        check_two_weighted(y, sample_weight)
         passed, bank = {}, {}
         if self.class_weight is not None:
             bank["factors"] = WeightFactors(self.class_weight_, sample_weight)
@@ -355,40 +355,3 @@ class CoupledSVC(CoupledBase):
         check_is_fitted(self)
         bank: KernelBank = self.bank_
         return bank
-
-
-def _class_weights(class_weight, classes: NDArray, y: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return what C is multiplied with for each class; as in SVC, weights of samples do not count.
-
-    By numbers of the classes where it can be: scikit-learn does not count labels of every type.
-    """
-    if isinstance(class_weight, dict):
-        weights = compute_class_weight(class_weight, classes=classes, y=classes[y])
-        if not (weights >= 0).all():
-            at = int(np.argmin(weights >= 0))
-            raise ValueError(
-                f"class_weight of class {classes[at]} is {weights[at]}: weights of classes must be 0 "
-                "or above."
-            )
-        return weights
-    return compute_class_weight(class_weight, classes=np.arange(len(classes)), y=y)
-
-
-def _without_negative(sample_weight):
-    """Put 0 in place of negative weights: LIBSVM leaves out both."""
-    if sample_weight is None:
-        return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if (weights < 0).any() and not (weights > 0).any():
-        raise ValueError(
-            "sample_weight is zero or negative for every sample: there is nothing to learn from."
-        )
-    return np.maximum(weights, 0.0)
-
-
-def _check_two_weighted(y: NDArray[np.intp], sample_weight: NDArray[np.float64] | None) -> None:
-    if sample_weight is not None and len(np.unique(y[sample_weight > 0])) < 2:
-        raise ValueError(
-            "sample_weight is positive for samples of one class only: there is nothing to tell "
-            "apart. Samples of weight 0 or below are left out."
-        )
