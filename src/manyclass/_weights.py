@@ -81,12 +81,3 @@ def without_negative(sample_weight):
             "sample_weight is zero or negative for every sample: there is nothing to learn from."
         )
     return np.maximum(weights, 0.0)
-
-
-def check_two_weighted(y: NDArray[np.intp], sample_weight: NDArray[np.float64] | None) -> None:
-    """Raise a ``ValueError`` if all samples that count are of one class."""
-    if sample_weight is not None and len(np.unique(y[sample_weight > 0])) < 2:
-        raise ValueError(
-            "sample_weight is positive for samples of one class only: there is nothing to tell "
-            "apart. Samples of weight 0 or below are left out."
-        )

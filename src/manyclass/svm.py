@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass._coupled import CoupledBase
 from manyclass._sklearn import check_shared_parameters
-from manyclass._weights import check_two_weighted, class_weights, without_negative
+from manyclass._weights import class_weights, without_negative
 from manyclass.banks import KernelBank, WeightFactors
 from manyclass.calibration import Sigmoid
 from manyclass.codes import pair_columns
@@ -330,7 +330,6 @@ class CoupledSVC(CoupledBase):
         """Class weights are weights of samples, but LIBSVM is to know both."""
         classes, y = np.unique(labels, return_inverse=True)
         self.class_weight_ = class_weights(self.class_weight, classes, y)
-        check_two_weighted(y, sample_weight)
         passed, bank = {}, {}
         if self.class_weight is not None:
             bank["factors"] = WeightFactors(self.class_weight_, sample_weight)

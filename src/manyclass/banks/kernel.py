@@ -73,7 +73,10 @@ class Group:
         for first in range(0, len(self.support), CHUNK):
             part = slice(first, first + CHUNK)
             vectors, duals = take_rows(self.vectors, part), self.duals[part].astype(dtype)
-            yield vectors.astype(dtype) if self.numeric else vectors, _adder(duals, self.columns)
+            yield (
+                vectors.astype(dtype, copy=False) if self.numeric else vectors,
+                _adder(duals, self.columns),
+            )
 
 
 def _adder(duals: csr_array, columns: NDArray[np.intp]):
@@ -194,7 +197,7 @@ class KernelBank(Bank):
             for group in self.groups
             for vectors, add in group.chunks(dtype)
         ]
-        widest = max((n_samples(rows) for rows, _ in parts), default=1)
+        widest = max((n_samples(rows.samples) for rows, _ in parts), default=1)
         n_columns = len(self.intercept)
         size = int(np.clip(BLOCK_ENTRIES // widest, LEAST_ROWS, MOST_ROWS))
         size = max(1, min(size, SUM_ENTRIES // n_columns))
