@@ -29,7 +29,7 @@ from manyclass.banks.generic import (
 )
 from manyclass.banks.kernels import Kernel
 from manyclass.banks.pairwise import part_of
-from manyclass.banks.spans import squared_spans, without_only_samples
+from manyclass.banks.spans import Gram, squared_spans_by_blocks, without_only_samples
 
 CHUNK = 512  # support vectors at a time
 BLOCK_ENTRIES = 2**15  # of a kernel block, to stay in cache
@@ -39,6 +39,8 @@ LEAST_ROWS, MOST_ROWS = 128, 2048
 AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
 SOLVER_TOLERANCE = 1e-3  # of LIBSVM on a margin, by default
 FEW_ROWS = 128  # to measure rounding on
+SMALL_GRAM = 2**22  # entries of a kernel matrix that is made as a whole: 32 MB
+MOST_MEMORY = 2**32  # bytes, for the kernel matrix of a machine's free support vectors
 EXCUSED = 0.01  # share of negative squared spans that is put down to rounding
 
 
@@ -284,18 +286,19 @@ class KernelBank(Bank):
         scores = self.scorer(np.float32 if single else np.float64)(part_of(X, rows))
         place = np.full(len(y), -1)
         place[rows] = np.arange(len(rows))
-        below = 0
+        below = known = 0
         for column in range(code.shape[1]):
             entries = slice(duals.indptr[column], duals.indptr[column + 1])
             support, dual = duals.indices[entries], duals.data[entries]
             if len(support) == 0:
                 continue
-            free = _free(dual, weights[support], self.bound)
-            spans, negative = squared_spans(self._gram(X, support), free, dual > 0)
-            scored = place[support] >= 0
+            free, scored = _free(dual, weights[support], self.bound), place[support] >= 0
+            _check_memory(int(free.sum()))
+            gram = self._gram(X, support)
+            spans, negative = squared_spans_by_blocks(gram, free, dual > 0, scored)
             scores[place[support[scored]], column] -= (dual * spans)[scored]
-            below += negative
-        if below > EXCUSED * duals.nnz:
+            below, known = below + negative, known + int(scored.sum())
+        if below > EXCUSED * known:
             raise Untrusted("the kernel is not positive definite")
         return without_only_samples(scores, y, code, weights, rows)
 
@@ -317,9 +320,33 @@ class KernelBank(Bank):
         penalty = squares / (2.0 * self.bound * np.where(sizes > 0, sizes, 1.0))
         return Evidence(penalty, margins, weights, pairwise=self.kernel.name == "precomputed")
 
-    def _gram(self, X, support: NDArray[np.intp]) -> NDArray:
-        vectors = take_rows(X, support)
-        return self.kernel(support if self.kernel.name == "precomputed" else vectors, vectors)
+    def _gram(self, X, support: NDArray[np.intp]) -> Gram:
+        """Return what gives the kernel between support vectors; small matrices are made at once."""
+        kernel, origin = self.kernel, self.origin
+        vectors = X if kernel.name == "precomputed" else take_rows(X, support)
+
+        def between(a: NDArray[np.intp], b: NDArray[np.intp]) -> NDArray[np.float64]:
+            if kernel.name == "precomputed":
+                return np.asarray(X[np.ix_(support[b], support[a])]).T
+            sides = kernel.rows(take_rows(vectors, a), origin), take_rows(vectors, b)
+            return kernel.product(sides[0], kernel.columns(sides[1], origin)).astype(
+                np.float64, copy=False
+            )
+
+        if len(support) ** 2 > SMALL_GRAM:
+            return between
+        everyone = np.arange(len(support))
+        K = between(everyone, everyone)
+        return lambda a, b: K[a[:, None], b]
+
+
+def _check_memory(n_free: int) -> None:
+    size = 8.0 * n_free**2
+    if size > MOST_MEMORY:
+        raise Untrusted(
+            f"a machine has {n_free} free support vectors, whose kernel matrix would take "
+            f"{size / 2**30:.1f} GB"
+        )
 
 
 def _free(dual, weights, bound: float | None) -> NDArray[np.bool_]:
