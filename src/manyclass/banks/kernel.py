@@ -18,7 +18,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_array
 
-from manyclass._sklearn import n_samples, take_rows
+from manyclass._sklearn import n_samples
 from manyclass.banks._block_kernels import add_intercepts, spread
 from manyclass.banks.generic import (
     Bank,
@@ -28,7 +28,7 @@ from manyclass.banks.generic import (
     column_sizes,
 )
 from manyclass.banks.kernels import Kernel
-from manyclass.banks.pairwise import part_of
+from manyclass.banks.pairwise import part_of, rows_at, slice_rows
 from manyclass.banks.spans import Gram, squared_spans_by_blocks, without_only_samples
 
 CHUNK = 512  # support vectors at a time
@@ -74,7 +74,7 @@ class Group:
         """Yield a few hundred support vectors at a time, and how to add them to the sums."""
         for first in range(0, len(self.support), CHUNK):
             part = slice(first, first + CHUNK)
-            vectors, duals = take_rows(self.vectors, part), self.duals[part].astype(dtype)
+            vectors, duals = slice_rows(self.vectors, part), self.duals[part].astype(dtype)
             yield (
                 vectors.astype(dtype, copy=False) if self.numeric else vectors,
                 _adder(duals, self.columns),
@@ -183,7 +183,7 @@ class KernelBank(Bank):
         self.groups = []
         for c in range(len(code)):
             support, columns = np.flatnonzero(is_support & (y == c)), np.flatnonzero(code[c])
-            vectors = support if kernel.name == "precomputed" else take_rows(X, support)
+            vectors = support if kernel.name == "precomputed" else rows_at(X, support)
             numeric = isinstance(kernel.name, str) and kernel.name != "precomputed"
             self.groups.append(Group(support, vectors, columns, duals[support], numeric))
         self.origin = None
@@ -209,7 +209,7 @@ class KernelBank(Bank):
             n = n_samples(X)
             out, buffer = np.empty((n, n_columns)), np.empty(widest * size, dtype)
             for first in range(0, n, size):
-                block = take_rows(X, slice(first, min(first + size, n)))
+                block = slice_rows(X, slice(first, first + size))
                 if issparse(block) and not self.sparse and not self.any_rows:
                     block = block.toarray()
                 columns, sums = (
@@ -323,12 +323,12 @@ class KernelBank(Bank):
     def _gram(self, X, support: NDArray[np.intp]) -> Gram:
         """Return what gives the kernel between support vectors; small matrices are made at once."""
         kernel, origin = self.kernel, self.origin
-        vectors = X if kernel.name == "precomputed" else take_rows(X, support)
+        vectors = X if kernel.name == "precomputed" else rows_at(X, support)
 
         def between(a: NDArray[np.intp], b: NDArray[np.intp]) -> NDArray[np.float64]:
             if kernel.name == "precomputed":
                 return np.asarray(X[np.ix_(support[b], support[a])]).T
-            sides = kernel.rows(take_rows(vectors, a), origin), take_rows(vectors, b)
+            sides = kernel.rows(rows_at(vectors, a), origin), rows_at(vectors, b)
             return kernel.product(sides[0], kernel.columns(sides[1], origin)).astype(
                 np.float64, copy=False
             )
