@@ -110,7 +110,7 @@ def test_the_function_gets_what_it_was_given():
         seen.add((type(A), type(B)))
         return alike(A, B)
 
-    for rows in (WORDS, KINDS["frame"], KINDS["series"]):
+    for rows in (WORDS, counts(WORDS).tolist(), KINDS["frame"], KINDS["series"]):
         seen.clear()
         CoupledSVC(kernel=watching).fit(rows, y).predict_proba(rows)
         assert seen == {(type(rows), type(rows))}

@@ -49,17 +49,6 @@ def as_indexable(X):
     return np.array(X, dtype=object) if array.dtype.kind in "US" else array
 
 
-def _table_or_same(X):
-    """Turn lists of lists of numbers into an array; leave everything else alone."""
-    if not isinstance(X, list | tuple):
-        return X
-    try:
-        array = np.array(X)
-    except ValueError:  # rows of different lengths
-        return X
-    return array if array.ndim == 2 and is_plain_numeric(array) else X
-
-
 def is_plain_numeric(X) -> bool:
     """Whether X is a sparse matrix or an array of numbers, rather than a frame or texts."""
     return issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "fiubc")
@@ -69,9 +58,9 @@ def check_any_rows(estimator, X, reset: bool, *, of_any_shape: bool = False):
     """Check X for a meta-estimator: shape and names.
 
     Values, and whatever is not a plain array, are left to the estimator within; with
-    ``of_any_shape`` also lists that are no table of numbers, and arrays of other dimensions.
+    ``of_any_shape`` also lists, and arrays of other dimensions.
     """
-    X = _table_or_same(X) if of_any_shape else as_indexable(X)
+    X = X if of_any_shape else as_indexable(X)
     if of_any_shape and len(getattr(X, "shape", ())) != 2:
         if reset:
             _forget_features(estimator)

@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from manyclass._coupled import CoupledBase
 from manyclass._sklearn import check_shared_parameters
 from manyclass._weights import class_weights, without_negative
-from manyclass.banks import KernelBank, WeightFactors
+from manyclass.banks import KernelBank
+from manyclass.banks.libsvm import WeightFactors
 from manyclass.calibration import Sigmoid
 from manyclass.codes import pair_columns
 from manyclass.combining import Combiner

@@ -23,7 +23,6 @@ __all__ = [
     "Kind",
     "LinearBank",
     "Untrusted",
-    "WeightFactors",
     "fit_bank",
     "is_kernel_machine",
     "response_kind",

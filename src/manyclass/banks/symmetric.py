@@ -1,7 +1,8 @@
 """What is needed of the inverse of a symmetric matrix, in the matrix's own place.
 
-Arrays are in C order, and only their upper triangles are read and written: the others may be
-anything. To LAPACK, which counts in Fortran's order, they are lower triangles.
+Arrays are in C order. Only their upper triangles have to be filled; the others may be anything,
+and stay so if the matrix is positive definite. To LAPACK, which counts in Fortran's order, upper
+triangles are lower ones.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsymm, dsymv, dtrmm, dtrmv
-from scipy.linalg.lapack import dpotrf, dsytrf, dsytri, dtrtri
+from scipy.linalg.blas import dtrmm, dtrmv
+from scipy.linalg.lapack import dgetrf, dgetri, dpotrf, dtrtri
 
 Array = NDArray[np.float64]
 
 ENTRIES = 2**16  # at a time
+WORK = 64  # rows of LAPACK's own work space
 
 
 class SymmetricInverse(ABC):
@@ -61,22 +63,22 @@ class InverseFactor(SymmetricInverse):
 
 
 class PlainInverse(SymmetricInverse):
-    """By itself; for matrices that are not positive definite."""
+    """By itself, all of it; for matrices that are not positive definite."""
 
     def __init__(self, array: Array):
-        self._lower = array.T
+        self._inverse = array
 
     def diagonal(self) -> Array:
         """Return a copy."""
-        return np.diagonal(self._lower).copy()
+        return np.diagonal(self._inverse).copy()
 
     def times(self, x: Array) -> Array:
         """Return the product."""
-        return dsymv(1.0, self._lower, x, lower=1)
+        return self._inverse @ x
 
     def quadratics(self, V: Array) -> Array:
         """Return the products from both sides."""
-        return np.einsum("ij,ij->i", V, dsymm(1.0, self._lower, V.T, lower=1).T)
+        return np.einsum("ij,ij->i", V, V @ self._inverse)
 
 
 def invert_in_place(fill: Callable[[Array], None], n: int) -> SymmetricInverse | None:
@@ -105,8 +107,20 @@ def invert_in_place(fill: Callable[[Array], None], n: int) -> SymmetricInverse |
     if info == 0:
         dtrtri(array.T, lower=1, overwrite_c=1)
         return InverseFactor(array)
+    # LAPACK is an order of magnitude slower where it makes use of symmetry without definiteness.
     fill(array)
-    _, pivots, info = dsytrf(array.T, lower=1, overwrite_a=1)
+    _mirror(array)
+    _, pivots, info = dgetrf(array.T, overwrite_a=1)
     if info == 0:
-        _, info = dsytri(array.T, pivots, lower=1, overwrite_a=1)
+        _, info = dgetri(array.T, pivots, lwork=WORK * n, overwrite_lu=1)
     return PlainInverse(array) if info == 0 else None
+
+
+def _mirror(array: Array) -> None:
+    """Copy the upper triangle to the lower one, a few rows at a time."""
+    size = max(1, ENTRIES // len(array))
+    for first in range(0, len(array), size):
+        part = slice(first, min(first + size, len(array)))
+        array[part, :first] = array[:first, part].T
+        block = np.triu(array[part, part])
+        array[part, part] = block + np.triu(block, 1).T
