@@ -41,6 +41,11 @@ def squared_span(K: Array, free: NDArray[np.bool_], positive: NDArray[np.bool_],
     return float(inner(target, target) - right @ z)
 
 
+def rbf(a: Array, b: Array, gamma: float) -> Array:
+    """exp(-gamma |x - z|^2), one pair after another."""
+    return np.array([[np.exp(-gamma * sum((x - z) ** 2)) for z in b] for x in a])
+
+
 def take(X, rows, pairwise: bool):
     """Training rows; of a precomputed kernel also their columns."""
     return X[np.ix_(rows, rows)] if pairwise else X[rows]

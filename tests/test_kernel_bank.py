@@ -170,6 +170,77 @@ def test_far_from_the_origin():
     assert np.isfinite(single).all()
 
 
+def outliers(rows, size, seed):
+    """Rows with some of them far away, on either side and next to each other."""
+    rng = np.random.default_rng(seed)
+    return rows + size * rng.choice([0.0, 0.0, 0.0, 1.0, -1.0], len(rows))[:, None]
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.sampled_from([0.0, 1e2, 1e4, 1e6, 1e9]),
+    st.sampled_from([0.0, 1e3, 1e7]),
+    st.floats(0.001, 5.0),
+    st.integers(0, 999),
+    st.sampled_from(["dense", "sparse", "mixed"]),
+)
+def test_distances_do_not_cancel(size, shift, gamma, seed, how):
+    a, b = outliers(X[:20], size, seed) + shift, outliers(X_new[:20], size, seed + 1) + shift
+    b[:5] = a[:5]
+    as_rows = np.asarray if how == "dense" else sparse.csr_array
+    as_columns = sparse.csr_array if how == "sparse" else np.asarray
+    K = Kernel("rbf", gamma)(as_rows(a), as_columns(b))
+    assert_allclose(K, naive_svm.rbf(a, b, gamma), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("as_type", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("gamma", [0.05, 1.0, "scale"])
+@pytest.mark.parametrize(("size", "shift"), [(1e6, 0.0), (1e4, 0.0), (0.0, 1e3), (1e3, 1e5)])
+def test_scores_of_outliers_are_those_of_svc(size, shift, gamma, as_type):
+    rows, new = (as_type(outliers(data, size, 0) + shift) for data in (X, X_new))
+    machine = SVC(C=10.0, gamma=gamma, decision_function_shape="ovo")
+    expected = SVC(**machine.get_params()).fit(rows, y)
+    bank = bank_of(machine, rows)
+    for data in (rows, new):
+        assert_allclose(bank.scores(data), expected.decision_function(data), rtol=0, atol=1e-10)
+
+
+def test_one_sample_far_away_does_not_slow_the_others(monkeypatch):
+    """All others are measured from where they are."""
+    data = X.copy()
+    data[3] = 1e6
+    bank, sizes = bank_of(MACHINES["rbf"], data), []
+    measure = Kernel._measure_far
+    monkeypatch.setattr(Kernel, "_measure_far", lambda *args: sizes.append(1) or measure(*args))
+    bank.scores(X_new)
+    assert len(sizes) == 1  # of four classes
+
+
+def test_squares_that_are_infinite():
+    rows = X.copy()
+    rows[3], rows[4] = 1e200, -1e200
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = Kernel("rbf", 0.5)(rows, rows)
+    assert_allclose(K[np.ix_([3, 4], [3, 4])], np.eye(2), atol=1e-300)
+    assert_allclose(np.delete(K, [3, 4], axis=0)[:, [3, 4]], 0.0, atol=1e-300)
+
+
+def test_rows_that_cannot_be_written_to():
+    rows = outliers(X, 1e4, 0)
+    rows.flags.writeable = False
+    expected = naive_svm.rbf(rows, rows, 0.5)
+    assert_allclose(Kernel("rbf", 0.5)(rows, rows), expected, atol=1e-12)
+    assert_allclose(Kernel("rbf", 0.5)(np.asfortranarray(rows), rows), expected, atol=1e-12)
+    unsorted = sparse.csr_array(rows)
+    unsorted.indices = unsorted.indices.reshape(-1, 3)[:, ::-1].ravel().copy()
+    unsorted.data = unsorted.data.reshape(-1, 3)[:, ::-1].ravel().copy()
+    unsorted.has_sorted_indices = False
+    unsorted.has_canonical_format = False
+    before = unsorted.indices.copy()
+    assert_allclose(Kernel("rbf", 0.5)(unsorted, unsorted), expected, atol=1e-12)
+    assert_array_equal(unsorted.indices, before)
+
+
 @pytest.mark.parametrize("name", ["rbf", "poly", "linear", "sigmoid"])
 @pytest.mark.parametrize("code", [PAIRS, SPARSE])
 def test_sparse_as_dense(name, code):

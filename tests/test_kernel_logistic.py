@@ -535,7 +535,7 @@ def test_indefinite_kernels(params, exact, monkeypatch):
 def test_unusable_kernels():
     with pytest.raises(ValueError, match="has shape \\(60, 3\\): it must be square"):
         KernelLogisticRegression(kernel="precomputed").fit(X, TWO)
-    with pytest.raises(ValueError, match="has shape \\(60, 60, 3\\)|has shape \\(3, 60\\)"):
+    with pytest.raises(ValueError, match="has shape \\(60, 3\\)"):
         KernelLogisticRegression(kernel=lambda a, b: a).fit(X, TWO)
     with pytest.raises(ValueError, match="not symmetric, entries differ by up to"):
         KernelLogisticRegression(kernel=lambda a, b: a @ b.T + a[:, :1]).fit(X, TWO)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+import warnings
+
 import naive_svm
 import numpy as np
 import pytest
@@ -17,8 +20,8 @@ from sklearn.svm import SVC, NuSVC
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledSVC, codes, crossfit
-from manyclass.banks import Untrusted, fit_bank
-from manyclass.banks.spans import squared_spans, without_only_samples
+from manyclass.banks import Untrusted, fit_bank, spans
+from manyclass.banks.spans import squared_spans, squared_spans_by_blocks, without_only_samples
 
 PAIR = np.array([[-1], [1]], dtype=np.int8)
 
@@ -160,6 +163,61 @@ def test_spans_are_distances_from_the_affine_span(n, seed, kernel):
     expected = [naive_svm.squared_span(K, free, sides(n), p) for p in range(n)]
     assert_allclose(spans, expected, rtol=1e-5, atol=1e-6 * np.trace(K) / n)
     assert below == 0
+
+
+@pytest.mark.parametrize("entries", [1, 40, 2**22])
+@pytest.mark.parametrize("n_free", [0, 1, 2, 25, 40])
+def test_blocks_and_parts_change_nothing(n_free, entries, monkeypatch):
+    X = overlapping(40)[0]
+    K, free, wanted = rbf_kernel(X), np.arange(40) % 40 < n_free, np.arange(40) % 3 > 0
+    expected, _ = squared_spans(K, free, sides(40))
+    monkeypatch.setattr(spans, "BLOCK_ENTRIES", entries)
+    monkeypatch.setattr(spans, "FEW", 7)
+    assert_allclose(squared_spans(K, free, sides(40))[0], expected, rtol=1e-9)
+
+    def gram(a, b):
+        return K[np.ix_(a, b)]
+
+    some, below = squared_spans_by_blocks(gram, free, sides(40), wanted)
+    assert_allclose(some, np.where(wanted, expected, 0.0), rtol=1e-9)
+    assert below == 0
+
+
+@pytest.mark.parametrize("kernel", ["zero", "constant", "one point"])
+def test_free_ones_that_are_all_alike(kernel):
+    K = np.full((6, 6), {"zero": 0.0, "constant": 1.0, "one point": 0.3}[kernel])
+    if kernel == "one point":
+        K[-1, -1] = 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found, below = squared_spans(K, np.arange(6) < 5, sides(6))
+    assert_allclose(found, [0, 0, 0, 0, 0, 0.7 if kernel == "one point" else 0.0], atol=1e-9)
+    assert below == 0
+
+
+def test_a_singular_kernel_is_as_bad_as_one_that_is_not_definite():
+    K = np.full((4, 4), np.nan)
+    found, below = squared_spans(K, np.ones(4, bool), sides(4))
+    assert_array_equal(found, 0.0)
+    assert below == 4
+
+
+def test_spans_need_one_array_of_the_free_ones(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, n_free = rng.normal(size=(900, 3)), 600
+    monkeypatch.setattr(spans, "BLOCK_ENTRIES", 20_000)
+    monkeypatch.setattr(spans, "FEW", 64)
+
+    def gram(a, b):
+        return rbf_kernel(X[a], X[b])
+
+    tracemalloc.start()
+    try:
+        squared_spans_by_blocks(gram, np.arange(900) < n_free, sides(900))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.5 * 8 * n_free**2
 
 
 # -- leave-one-out against leaving out -------------------------------------------------
@@ -314,6 +372,29 @@ def test_only_samples_are_told_by_side_and_weight():
     weights = np.array([1.0, 0.0, 1.0, 1.0, 1.0])
     missing = np.isnan(without_only_samples(np.zeros((5, 3)), y, code, weights, np.arange(5)))
     assert_array_equal(np.argwhere(missing), [[0, 0], [2, 2]])
+
+
+@pytest.mark.parametrize("as_type", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "callable", "precomputed"])
+def test_kernels_in_blocks(kernel, as_type, monkeypatch):
+    X, y = wine()
+    own = {"callable": lambda a, b: a @ b.T}.get(kernel, kernel)
+    X = rbf_kernel(X, gamma=0.1) if kernel == "precomputed" else as_type(X)
+    machine, code = SVC(kernel=own, gamma=0.1, tol=1e-6), codes.one_vs_rest(3)
+    _, _, expected = left_out(machine, X, y, code)
+    monkeypatch.setattr("manyclass.banks.kernel.SMALL_GRAM", 0)
+    monkeypatch.setattr(spans, "BLOCK_ENTRIES", 100)
+    _, _, by_blocks = left_out(machine, X, y, code)
+    assert_allclose(by_blocks, expected, rtol=1e-7, atol=1e-7)
+
+
+def test_folds_where_the_kernel_of_free_ones_is_too_large(monkeypatch):
+    monkeypatch.setattr("manyclass.banks.kernel.MOST_MEMORY", 1000)
+    X, y = wine()
+    with pytest.warns(UserWarning, match=r"free support vectors, .* GB\. 5 folds") as caught:
+        model = CoupledSVC().fit(X, y)
+    assert len(caught) == 1
+    assert_array_equal(model.predict_proba(X), CoupledSVC(cv=5).fit(X, y).predict_proba(X))
 
 
 def test_indefinite_kernels_are_not_trusted():

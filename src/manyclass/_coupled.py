@@ -27,6 +27,7 @@ from manyclass._sklearn import check_any_rows, check_sample_weight
 from manyclass._weights import weights_in_use
 from manyclass.banks import Kind, Untrusted, fit_bank, is_kernel_machine, response_kind
 from manyclass.banks.generic import class_sizes, column_sizes
+from manyclass.banks.own_kernels import takes_any_rows
 from manyclass.calibration import CALIBRATIONS
 from manyclass.combining import Combiner, own_copy
 from manyclass.coupling.base import (
@@ -119,7 +120,10 @@ class CoupledBase(Predictions, ABC):
 
     @abstractmethod
     def _route(self, estimator, labels, sample_weight, fit_params) -> Bunch:
-        """Return what goes to the estimator's ``fit`` and the splitter's ``split``."""
+        """Return what goes to the estimator's ``fit`` and the splitter's ``split``.
+
+        If there is more that :func:`fit_bank` is to know of the weights, it is in ``bank``.
+        """
 
     @abstractmethod
     def _bank_options(self) -> dict[str, Any]:
@@ -154,6 +158,7 @@ class CoupledBase(Predictions, ABC):
             seeds=seeds,
             n_jobs=self.n_jobs,
             **self._bank_options(),
+            **routed.get("bank", {}),
         )
         self.__dict__.pop("stream_", None)  # of partial_fit
         self.classes_, self.code_, self.combiner_ = classes, code, combiner
@@ -312,7 +317,11 @@ class CoupledBase(Predictions, ABC):
         check_labels(labels)
         if not is_unusual(labels):
             check_classification_targets(y)
-        return indexable(check_any_rows(self, X, reset=reset), column_or_1d(y, warn=True))
+        X = check_any_rows(self, X, reset=reset, of_any_shape=self._takes_any_rows())
+        return indexable(X, column_or_1d(y, warn=True))
+
+    def _takes_any_rows(self) -> bool:
+        return takes_any_rows(self._base_estimator())
 
     def _make_code(self, k: int, combiner: Combiner, rng) -> NDArray[np.int8]:
         if isinstance(self.code, str):

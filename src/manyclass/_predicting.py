@@ -198,7 +198,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
         if getattr(X, "ndim", 0) == 2 and X.shape[0] == 0:  # as parts of large data may be
             validate_data(self, X, reset=False, skip_check_array=True)
             return np.empty((0, width))
-        X = check_any_rows(self, X, reset=False)
+        X = check_any_rows(self, X, reset=False, of_any_shape=self._takes_any_rows())
         n, n_columns = n_samples(X), self.code_.shape[1]
         rows = max(1, BLOCK_ENTRIES // n_columns)
         if n_columns > MANY_COLUMNS:
@@ -214,6 +214,10 @@ class Predictions(ClassifierMixin, BaseEstimator):
                 self.calibration_.transform(values, out=values)
             out[first:last] = of_block(values, block)
         return out
+
+    def _takes_any_rows(self) -> bool:
+        """Whether rows may be of any type and shape."""
+        return False
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "bank_")

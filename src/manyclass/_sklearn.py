@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._metadata_requests import _routing_enabled as routing_enabled
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import _check_method_params as check_fit_params
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from sklearn.utils.validation import _num_samples as n_samples
@@ -16,6 +19,7 @@ __all__ = [
     "check_any_rows",
     "check_fit_params",
     "check_sample_weight",
+    "check_shared_parameters",
     "is_plain_numeric",
     "n_samples",
     "routing_enabled",
@@ -26,6 +30,13 @@ __all__ = [
 def check_sample_weight(sample_weight, X) -> NDArray[np.float64]:
     """Return one finite, non-negative weight per row; ones when ``None``."""
     return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+
+def check_shared_parameters(estimator, other: Any) -> None:
+    """Check those parameters that the class ``other`` has, too, as its ``fit`` does."""
+    constraints = other._parameter_constraints
+    shared = {name: value for name, value in vars(estimator).items() if name in constraints}
+    validate_parameter_constraints(constraints, shared, caller_name=type(estimator).__name__)
 
 
 def as_indexable(X):
@@ -43,15 +54,25 @@ def is_plain_numeric(X) -> bool:
     return issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "fiubc")
 
 
-def check_any_rows(estimator, X, reset: bool):
+def check_any_rows(estimator, X, reset: bool, *, of_any_shape: bool = False):
     """Check X for a meta-estimator: shape and names.
 
-    Values, and whatever is not a plain array, are left to the estimator within.
+    Values, and whatever is not a plain array, are left to the estimator within; with
+    ``of_any_shape`` also lists, and arrays of other dimensions.
     """
-    X = as_indexable(X)
+    X = X if of_any_shape else as_indexable(X)
+    if of_any_shape and len(getattr(X, "shape", ())) != 2:
+        if reset:
+            _forget_features(estimator)
+        return X
     if not is_plain_numeric(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
     return validate_data(
         estimator, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
     )
+
+
+def _forget_features(estimator) -> None:
+    for name in ("n_features_in_", "feature_names_in_"):
+        estimator.__dict__.pop(name, None)

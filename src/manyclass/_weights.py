@@ -1,4 +1,4 @@
-"""Weights of samples, under whatever name metadata routing brings them."""
+"""Weights of samples, under whatever name metadata routing brings them, and of classes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_class_weight
 
 from manyclass._sklearn import check_sample_weight
 
@@ -51,3 +52,32 @@ def check_weights(sample_weight, X, *, none_at_all: bool = False) -> NDArray[np.
         return check_sample_weight(sample_weight, X)
     ones = np.ones(np.shape(sample_weight))[()]
     return np.zeros_like(check_sample_weight(ones, X))
+
+
+def class_weights(class_weight, classes: NDArray, y: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return what C is multiplied with for each class; as in SVC, weights of samples do not count.
+
+    By numbers of the classes where it can be: scikit-learn does not count labels of every type.
+    """
+    if isinstance(class_weight, dict):
+        weights = compute_class_weight(class_weight, classes=classes, y=classes[y])
+        if not (weights >= 0).all():
+            at = int(np.argmin(weights >= 0))
+            raise ValueError(
+                f"class_weight of class {classes[at]} is {weights[at]}: weights of classes must "
+                "be 0 or above."
+            )
+        return weights
+    return compute_class_weight(class_weight, classes=np.arange(len(classes)), y=y)
+
+
+def without_negative(sample_weight):
+    """Put 0 in place of negative weights: LIBSVM leaves out both."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if (weights < 0).any() and not (weights > 0).any():
+        raise ValueError(
+            "sample_weight is zero or negative for every sample: there is nothing to learn from."
+        )
+    return np.maximum(weights, 0.0)

@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 from sklearn.svm import SVC
 from sklearn.utils import Bunch
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._coupled import CoupledBase
+from manyclass._sklearn import check_shared_parameters
+from manyclass._weights import class_weights, without_negative
 from manyclass.banks import KernelBank
+from manyclass.banks.libsvm import WeightFactors
+from manyclass.calibration import Sigmoid
 from manyclass.codes import pair_columns
 from manyclass.combining import Combiner
 
@@ -72,7 +75,10 @@ class CoupledSVC(CoupledBase):
         The class labels.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_
         As in :class:`~sklearn.svm.SVC`. For other codes than one-vs-one
-        ``dual_coef_`` has one row per column of the code.
+        ``dual_coef_`` has one row per column of the code. Rows in ``support_`` are those of
+        X, also where samples of weight 0 are left out.
+    class_weight_, fit_status_, shape_fit_, probA_, probB_
+        As in :class:`~sklearn.svm.SVC`. The sigmoids are ours, of leave-one-out scores.
     code_, weights_, temperature_, combiner_, n_features_in_, feature_names_in_
         As in :class:`CoupledClassifier`.
 
@@ -155,20 +161,22 @@ class CoupledSVC(CoupledBase):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, n_features), or (n, n)
-            Training data; the kernel matrix for ``kernel="precomputed"``.
+            Training data; the kernel matrix for ``kernel="precomputed"``. A kernel that is a
+            function is given the samples as they are: texts, objects, lists, frames.
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
             Multiplies C per sample, and weighs the calibration. Weights are counts of
             samples: those that sum to 1 are taken for one sample in all, on which little
             can be calibrated. Scale weights that only say what matters more to sum to n.
-            A sample is left out with all of its weight.
+            A sample is left out with all of its weight. As in ``SVC``, samples of negative
+            weight count as little as those of weight 0: they are no part of the fit.
 
         Returns
         -------
         self
         """
-        return self._fit_or_restore(X, y, sample_weight, {})
+        return self._fit_or_restore(X, y, without_negative(sample_weight), {})
 
     def decision_function(self, X):
         """Return log-probabilities, or with "ovo" the margins of the binary machines.
@@ -203,10 +211,10 @@ class CoupledSVC(CoupledBase):
 
     @property
     def support_vectors_(self):
-        """The support vectors; empty for a precomputed kernel."""
-        vectors = [group.vectors for group in self._bank().groups]
-        if self.kernel == "precomputed":
+        """The support vectors; empty for a precomputed kernel and for functions of one's own."""
+        if self.kernel == "precomputed" or callable(self.kernel):
             return np.empty((0, 0))
+        vectors = [group.vectors for group in self._bank().groups]
         return vstack(vectors, format="csr") if issparse(vectors[0]) else np.concatenate(vectors)
 
     @property
@@ -225,6 +233,38 @@ class CoupledSVC(CoupledBase):
             of_class = self.code_[c, columns] != 0
             layout.append(group.duals[:, columns[of_class]].toarray() * signs[of_class])
         return self._as_fitted(np.concatenate(layout).T)
+
+    @property
+    def fit_status_(self) -> int:
+        """0 if all machines converged, 1 if one of them was stopped early."""
+        return 0 if self._bank().converged else 1
+
+    @property
+    def probA_(self) -> NDArray[np.float64]:
+        """Slopes of the sigmoids, by pairs: 1 / (1 + exp(probA_ f + probB_)) is the first class's.
+
+        f is the margin of the first class over the second, as in ``SVC`` and LIBSVM, for two
+        classes the negative of ``decision_function``.
+        """
+        return self._sigmoids()[0]
+
+    @property
+    def probB_(self) -> NDArray[np.float64]:
+        """Constant terms of the sigmoids, by pairs; see ``probA_``."""
+        return self._sigmoids()[1]
+
+    def _sigmoids(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        check_is_fitted(self)
+        pairs = pair_columns(self.code_)
+        if pairs is None or not isinstance(self.calibration_, Sigmoid):
+            raise AttributeError(
+                "probA_ and probB_ are those of sigmoids of pairs: they need code='one-vs-one', "
+                "calibration='sigmoid' and a combiner of probabilities."
+            )
+        order, flipped = pairs
+        # 1 - r(f), of a column the other way round, is r(-f) with the constant's sign changed.
+        signs = np.where(flipped, -1.0, 1.0)
+        return self.calibration_.slopes_[order], signs * self.calibration_.intercepts_[order]
 
     @property
     def n_iter_(self) -> NDArray[np.int_]:
@@ -281,15 +321,25 @@ class CoupledSVC(CoupledBase):
             max_iter=self.max_iter,
         )
 
+    def _check_input(self, X, y):
+        check_shared_parameters(self, SVC)
+        X, y, classes = super()._check_input(X, y)
+        self.shape_fit_ = X.shape if hasattr(X, "shape") else (len(y),)
+        return X, y, classes
+
     def _route(self, estimator, labels, sample_weight, fit_params) -> Bunch:
-        """Class weights are weights of samples."""
-        passed = {}
+        """Class weights are weights of samples, but LIBSVM is to know both."""
+        classes, y = np.unique(labels, return_inverse=True)
+        self.class_weight_ = class_weights(self.class_weight, classes, y)
+        passed, bank = {}, {}
         if self.class_weight is not None:
-            balance = compute_sample_weight(self.class_weight, labels)
-            passed["sample_weight"] = balance * (1.0 if sample_weight is None else sample_weight)
+            bank["factors"] = WeightFactors(self.class_weight_, sample_weight)
+            passed["sample_weight"] = self.class_weight_[y] * (
+                1.0 if sample_weight is None else sample_weight
+            )
         elif sample_weight is not None:
             passed["sample_weight"] = sample_weight
-        return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}))
+        return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}), bank=bank)
 
     def _bank_options(self) -> dict[str, Any]:
         known = {np.dtype(dtype): dtype for dtype in (np.float64, np.float32)}

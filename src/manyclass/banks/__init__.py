@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from manyclass.banks.generic import Bank, ConstantModel, Evidence, Kind, Untrusted, fit_models
 from manyclass.banks.kernel import KernelBank, is_kernel_machine
 from manyclass.banks.kernel_logistic import KernelLogisticBank, fit_kernel_logistic_bank
-from manyclass.banks.libsvm import fit_kernel_bank
+from manyclass.banks.libsvm import WeightFactors, fit_kernel_bank
 from manyclass.banks.linear import LinearBank
 
 __all__ = [
@@ -53,6 +53,7 @@ def fit_bank(
     n_jobs: int | None = None,
     verbose: int = 0,
     dtype: type[np.floating] = np.float64,
+    factors: WeightFactors | None = None,
 ) -> Bank:
     """Fit one clone of ``estimator`` per column, on the classes that take part in it.
 
@@ -68,6 +69,7 @@ def fit_bank(
     seeds : one seed per column for a ``random_state`` that the estimator leaves open
     n_jobs, verbose : of joblib
     dtype : what kernel machines compute their scores in
+    factors : what ``sample_weight`` is a product of, for LIBSVM
     """
     rows = np.arange(len(y)) if rows is None else rows
     params = dict(fit_params or {})
@@ -82,6 +84,7 @@ def fit_bank(
             n_jobs=n_jobs,
             verbose=verbose,
             dtype=dtype,
+            factors=factors,
         )
     if _is_kernel_logistic(estimator) and set(params) <= {"sample_weight"}:
         return fit_kernel_logistic_bank(

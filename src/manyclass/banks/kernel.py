@@ -18,6 +18,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_array
 
+from manyclass._sklearn import n_samples
 from manyclass.banks._block_kernels import add_intercepts, spread
 from manyclass.banks.generic import (
     Bank,
@@ -27,8 +28,8 @@ from manyclass.banks.generic import (
     column_sizes,
 )
 from manyclass.banks.kernels import Kernel
-from manyclass.banks.pairwise import part_of
-from manyclass.banks.spans import squared_spans, without_only_samples
+from manyclass.banks.pairwise import part_of, rows_at, slice_rows
+from manyclass.banks.spans import Gram, squared_spans_by_blocks, without_only_samples
 
 CHUNK = 512  # support vectors at a time
 BLOCK_ENTRIES = 2**15  # of a kernel block, to stay in cache
@@ -38,6 +39,8 @@ LEAST_ROWS, MOST_ROWS = 128, 2048
 AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
 SOLVER_TOLERANCE = 1e-3  # of LIBSVM on a margin, by default
 FEW_ROWS = 128  # to measure rounding on
+SMALL_GRAM = 2**22  # entries of a kernel matrix that is made as a whole: 32 MB
+MOST_MEMORY = 2**32  # bytes, for the kernel matrix of a machine's free support vectors
 EXCUSED = 0.01  # share of negative squared spans that is put down to rounding
 
 
@@ -53,11 +56,14 @@ class Group:
     support: NDArray[np.intp]
     """Rows of the training data."""
     vectors: Any
-    """The support vectors; their rows again for a precomputed kernel."""
+    """The support vectors; their rows again for a precomputed kernel; for a function of one's
+    own a collection of the type that it was given."""
     columns: NDArray[np.intp]
     """Columns in which the class takes part."""
     duals: csr_array
     """Signed dual coefficients, shape (support vectors, all columns)."""
+    numeric: bool
+    """Whether the vectors are numbers to compute with."""
 
     @property
     def coef(self) -> NDArray[np.float64]:
@@ -68,10 +74,11 @@ class Group:
         """Yield a few hundred support vectors at a time, and how to add them to the sums."""
         for first in range(0, len(self.support), CHUNK):
             part = slice(first, first + CHUNK)
-            vectors = self.vectors[part]
-            is_index = vectors.dtype.kind == "i"
-            duals = self.duals[part].astype(dtype)
-            yield vectors if is_index else vectors.astype(dtype), _adder(duals, self.columns)
+            vectors, duals = slice_rows(self.vectors, part), self.duals[part].astype(dtype)
+            yield (
+                vectors.astype(dtype, copy=False) if self.numeric else vectors,
+                _adder(duals, self.columns),
+            )
 
 
 def _adder(duals: csr_array, columns: NDArray[np.intp]):
@@ -176,9 +183,12 @@ class KernelBank(Bank):
         self.groups = []
         for c in range(len(code)):
             support, columns = np.flatnonzero(is_support & (y == c)), np.flatnonzero(code[c])
-            vectors = support if kernel.name == "precomputed" else X[support]
-            self.groups.append(Group(support, vectors, columns, duals[support]))
-        self.origin = kernel.origin(X[np.flatnonzero(is_support)]) if is_support.any() else None
+            vectors = support if kernel.name == "precomputed" else rows_at(X, support)
+            numeric = isinstance(kernel.name, str) and kernel.name != "precomputed"
+            self.groups.append(Group(support, vectors, columns, duals[support], numeric))
+        self.origin = None
+        if kernel.name == "rbf" and is_support.any():
+            self.origin = kernel.origin(X[np.flatnonzero(is_support)])
 
     def scorer(self, dtype: type[np.floating] | None = None) -> Scorer:
         """Prepare the support vectors once, for many blocks of rows."""
@@ -189,21 +199,22 @@ class KernelBank(Bank):
             for group in self.groups
             for vectors, add in group.chunks(dtype)
         ]
-        widest = max((rows.shape[0] for rows, _ in parts), default=1)
+        widest = max((n_samples(rows.samples) for rows, _ in parts), default=1)
         n_columns = len(self.intercept)
         size = int(np.clip(BLOCK_ENTRIES // widest, LEAST_ROWS, MOST_ROWS))
         size = max(1, min(size, SUM_ENTRIES // n_columns))
 
         def scores(X) -> NDArray[np.float64]:
-            X = check_array(X, accept_sparse="csr", dtype=dtype)
-            out, buffer = np.empty((X.shape[0], n_columns)), np.empty(widest * size, dtype)
-            for first in range(0, X.shape[0], size):
-                block = X[first : first + size]
-                if issparse(block) and not self.sparse:
+            X = self._readable(X, dtype)
+            n = n_samples(X)
+            out, buffer = np.empty((n, n_columns)), np.empty(widest * size, dtype)
+            for first in range(0, n, size):
+                block = slice_rows(X, slice(first, first + size))
+                if issparse(block) and not self.sparse and not self.any_rows:
                     block = block.toarray()
                 columns, sums = (
                     self.kernel.columns(block, origin),
-                    np.zeros((n_columns, block.shape[0]), dtype),
+                    np.zeros((n_columns, n_samples(block)), dtype),
                 )
                 for rows, add in parts:
                     add(self.kernel.product(rows, columns, buffer), sums)
@@ -211,6 +222,17 @@ class KernelBank(Bank):
             return out
 
         return scores
+
+    @property
+    def any_rows(self) -> bool:
+        """Whether rows are left to a function of one's own, whatever they are."""
+        return callable(self.kernel.name)
+
+    def _readable(self, X, dtype: type[np.floating] = np.float64):
+        """Return rows as the kernel reads them."""
+        if self.any_rows:
+            return X
+        return check_array(X, accept_sparse="csr", dtype=dtype)
 
     def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """Return the margins (n, l) of every column; all entries are computed."""
@@ -227,6 +249,10 @@ class KernelBank(Bank):
             single, double = (self.scorer(dtype)(X) for dtype in (np.float32, np.float64))
             error = np.abs(single - double)[:, finite].max(initial=0.0)
         return float(np.nan_to_num(error, nan=np.inf))
+
+    def _is_exact_in_single(self, X, rows: NDArray[np.intp]) -> bool:
+        """Tell whether single precision's error stays below the solver's own tolerance."""
+        return self.error_in_single(X[rows[:: 1 + len(rows) // FEW_ROWS]]) < SOLVER_TOLERANCE
 
     def leave_one_out(
         self,
@@ -253,26 +279,26 @@ class KernelBank(Bank):
         """
         if not self.converged:
             raise Untrusted("the solver stopped before it converged")
-        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        X = self._readable(X)
         rows = np.arange(len(y)) if rows is None else rows
         duals = self.duals.tocsc()
-        # Single precision where its error stays below the solver's own tolerance.
-        single = self.error_in_single(X[rows[:: 1 + len(rows) // FEW_ROWS]]) < SOLVER_TOLERANCE
+        single = not self.any_rows and self._is_exact_in_single(X, rows)
         scores = self.scorer(np.float32 if single else np.float64)(part_of(X, rows))
         place = np.full(len(y), -1)
         place[rows] = np.arange(len(rows))
-        below = 0
+        below = known = 0
         for column in range(code.shape[1]):
             entries = slice(duals.indptr[column], duals.indptr[column + 1])
             support, dual = duals.indices[entries], duals.data[entries]
             if len(support) == 0:
                 continue
-            free = _free(dual, weights[support], self.bound)
-            spans, negative = squared_spans(self._gram(X, support), free, dual > 0)
-            scored = place[support] >= 0
+            free, scored = _free(dual, weights[support], self.bound), place[support] >= 0
+            _check_memory(int(free.sum()))
+            gram = self._gram(X, support)
+            spans, negative = squared_spans_by_blocks(gram, free, dual > 0, scored)
             scores[place[support[scored]], column] -= (dual * spans)[scored]
-            below += negative
-        if below > EXCUSED * duals.nnz:
+            below, known = below + negative, known + int(scored.sum())
+        if below > EXCUSED * known:
             raise Untrusted("the kernel is not positive definite")
         return without_only_samples(scores, y, code, weights, rows)
 
@@ -294,9 +320,33 @@ class KernelBank(Bank):
         penalty = squares / (2.0 * self.bound * np.where(sizes > 0, sizes, 1.0))
         return Evidence(penalty, margins, weights, pairwise=self.kernel.name == "precomputed")
 
-    def _gram(self, X, support: NDArray[np.intp]) -> NDArray:
-        vectors = X[support]
-        return self.kernel(support if self.kernel.name == "precomputed" else vectors, vectors)
+    def _gram(self, X, support: NDArray[np.intp]) -> Gram:
+        """Return what gives the kernel between support vectors; small matrices are made at once."""
+        kernel, origin = self.kernel, self.origin
+        vectors = X if kernel.name == "precomputed" else rows_at(X, support)
+
+        def between(a: NDArray[np.intp], b: NDArray[np.intp]) -> NDArray[np.float64]:
+            if kernel.name == "precomputed":
+                return np.asarray(X[np.ix_(support[b], support[a])]).T
+            sides = kernel.rows(rows_at(vectors, a), origin), rows_at(vectors, b)
+            return kernel.product(sides[0], kernel.columns(sides[1], origin)).astype(
+                np.float64, copy=False
+            )
+
+        if len(support) ** 2 > SMALL_GRAM:
+            return between
+        everyone = np.arange(len(support))
+        K = between(everyone, everyone)
+        return lambda a, b: K[a[:, None], b]
+
+
+def _check_memory(n_free: int) -> None:
+    size = 8.0 * n_free**2
+    if size > MOST_MEMORY:
+        raise Untrusted(
+            f"a machine has {n_free} free support vectors, whose kernel matrix would take "
+            f"{size / 2**30:.1f} GB"
+        )
 
 
 def _free(dual, weights, bound: float | None) -> NDArray[np.bool_]:

@@ -129,6 +129,11 @@ class KernelLogisticBank(KernelBank):
         self.models = [KernelLogisticMachine(self, b) for b in range(len(self.intercept))]
         self.kind, self.C, self.n_jobs = kind, bound, n_jobs
 
+    @property
+    def any_rows(self) -> bool:
+        """Samples are numbers, whatever the kernel."""
+        return False
+
     def margins(self, X) -> Array:
         """Return the log-odds (n, l) of the positive sides."""
         return super().scorer()(X)

@@ -4,14 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse
 from sklearn.utils.extmath import row_norms
 
-from manyclass.banks._block_kernels import exponentiate
+from manyclass.banks._block_kernels import exponentiate, measure_far, measure_far_sparse
+from manyclass.banks.own_kernels import OwnKernel
+
+# gamma (|s|^2 + |x|^2), from where on rounding is seen in the tenth digit of sums of kernels.
+FAR = 64.0
+ENOUGH = 1000  # samples for a median
+LEAST = -45.0  # exponents below add nothing: their exponential is 3e-20
+
+
+class Side(NamedTuple):
+    """Samples on one side of a kernel matrix, with what depends on them alone."""
+
+    prepared: Any
+    """What is multiplied with the other side, if it is numbers."""
+    samples: Any
+    """The samples as they were."""
+    squares: NDArray[np.floating] | None = None
+    """gamma |x|^2, which distances are taken from, for rbf."""
+    farthest: float = 0.0
+    """The largest of them."""
 
 
 def resolve_gamma(gamma: str | float, X) -> float:
@@ -53,16 +72,16 @@ class Kernel:
         return self.product(self.rows(S, origin), self.columns(X, origin))
 
     def product(
-        self, rows, columns, out: NDArray[np.floating] | None = None
+        self, row_side: Side, column_side: Side, out: NDArray[np.floating] | None = None
     ) -> NDArray[np.floating]:
         """Return the kernel matrix from its prepared sides, in C order.
 
         ``out`` is a flat buffer that dense products are written into.
         """
+        rows, columns = row_side.prepared, column_side.prepared
         if callable(self.name):
-            values: Any = self.name(columns, rows)
-            values = values.toarray() if issparse(values) else np.asarray(values)
-            return np.ascontiguousarray(values.T)
+            values = OwnKernel(self.name)(columns, rows).T
+            return np.ascontiguousarray(values, np.float64 if out is None else out.dtype)
         if self.name == "precomputed":
             return np.ascontiguousarray(columns[:, rows].T)
         if issparse(rows) or issparse(columns):
@@ -73,42 +92,67 @@ class Kernel:
         else:
             shape = rows.shape[0], columns.shape[1]
             G = np.dot(rows, columns, out=out[: shape[0] * shape[1]].reshape(shape))
+        if row_side.farthest + column_side.farthest > FAR and G.dtype == np.float64:
+            self._measure_far(G, row_side, column_side)
         return self._finish(G)
 
-    def origin(self, S):
-        """Where to measure from: distances do not change with it, but their cancellation does."""
-        return S.mean(axis=0) if self.name == "rbf" and not issparse(S) else None
+    def _measure_far(self, G: NDArray, row_side: Side, column_side: Side) -> None:
+        """Take distances from differences where they are small next to what they are lost in."""
+        S, X = row_side.samples, column_side.samples
+        squares = row_side.squares, column_side.squares
+        limits = FAR, LEAST, (S.shape[1] + 8) * np.finfo(np.float64).eps
+        if issparse(S) or issparse(X):
+            parts = (part for side in (S, X) for part in _sorted_parts(side))
+            measure_far_sparse(G, *parts, self.gamma, *squares, limits)
+        else:
+            S, X = (np.require(side, np.float64, ["C", "W"]) for side in (S, X))
+            measure_far(G, S, X, self.gamma, *squares, *limits)
 
-    def rows(self, S, origin):
+    def origin(self, S):
+        """Where to measure from: distances do not change with it, but their cancellation does.
+
+        The median, and not the mean, which a single sample far away would move far from all.
+        """
+        if self.name != "rbf" or issparse(S):
+            return None
+        return np.median(S[:: 1 + S.shape[0] // ENOUGH], axis=0)
+
+    def rows(self, S, origin) -> Side:
         """Prepare support vectors: for rbf (2 gamma s, -gamma |s|^2, -gamma)."""
         if self.name != "rbf":
-            return S
+            return Side(S, S)
         if issparse(S):
             squares = row_norms(S, squared=True)[:, None]
             parts = [2.0 * self.gamma * S, csr_array(-self.gamma * squares)]
-            return hstack([*parts, csr_array(np.full_like(squares, -self.gamma))], format="csr")
+            last = csr_array(np.full_like(squares, -self.gamma))
+            return self._side(hstack([*parts, last], format="csr"), S, squares[:, 0])
         rows = np.empty((S.shape[0], S.shape[1] + 2), dtype=S.dtype)
         centred = S - (0.0 if origin is None else origin)
         np.multiply(centred, 2.0 * self.gamma, out=rows[:, :-2])
-        rows[:, -2] = -self.gamma * row_norms(centred, squared=True)
+        squares = row_norms(centred, squared=True)
+        rows[:, -2] = -self.gamma * squares
         rows[:, -1] = -self.gamma
-        return rows
+        return self._side(rows, S, squares)
 
-    def columns(self, X, origin):
+    def columns(self, X, origin) -> Side:
         """Prepare a block of samples: for rbf (x, 1, |x|^2)'."""
         if callable(self.name) or self.name == "precomputed":
-            return X
+            return Side(X, X)
         if self.name != "rbf":
-            return X.T
+            return Side(X.T, X)
         if issparse(X):
             squares = row_norms(X, squared=True)[:, None]
             parts = [X, csr_array(np.ones_like(squares)), csr_array(squares)]
-            return hstack(parts, format="csr").T
+            return self._side(hstack(parts, format="csr").T, X, squares[:, 0])
         columns = np.empty((X.shape[1] + 2, X.shape[0]), dtype=X.dtype)
         np.subtract(X.T, 0.0 if origin is None else origin[:, None], out=columns[:-2])
         columns[-2] = 1.0
         np.einsum("ij,ij->j", columns[:-2], columns[:-2], out=columns[-1])
-        return columns
+        return self._side(columns, X, columns[-1])
+
+    def _side(self, prepared, samples, squares: NDArray[np.floating]) -> Side:
+        squares = self.gamma * squares
+        return Side(prepared, samples, squares, float(squares.max(initial=0.0)))
 
     def _finish(self, G: NDArray) -> NDArray:
         if self.name == "rbf":
@@ -130,3 +174,13 @@ def _power(G: NDArray, degree: float) -> NDArray:
     for _ in range(int(degree) - 1):  # an order of magnitude faster than pow
         power *= G
     return power
+
+
+def _sorted_parts(X) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return values, column numbers in ascending order, and starts of the rows."""
+    X = csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    data = np.require(X.data, np.float64, ["C", "W"])
+    return data, X.indices.astype(np.int64), X.indptr.astype(np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -16,12 +16,23 @@ from sklearn.utils import check_array
 from manyclass import codes
 from manyclass._interrupts import hearing_interrupts
 from manyclass._jobs import run_tasks
+from manyclass._sklearn import take_rows
 from manyclass.banks.generic import column_batches, with_narrow_indices
 from manyclass.banks.kernel import FEW_ROWS, SOLVER_TOLERANCE, KernelBank
 from manyclass.banks.kernels import Kernel, resolve_gamma
+from manyclass.banks.own_kernels import OwnKernel, takes_any_rows
 from manyclass.banks.pairwise import part_of
 
 FEW_PRODUCTS = 1e8  # of numbers, for the kernel of a pair: below, a call for each costs too much
+
+
+class WeightFactors(NamedTuple):
+    """What weights of samples are products of."""
+
+    of_class: NDArray[np.float64]
+    """Shape (k,)."""
+    of_sample: NDArray[np.float64] | None
+    """Shape (n,); 1 when omitted."""
 
 
 def fit_kernel_bank(
@@ -35,14 +46,18 @@ def fit_kernel_bank(
     n_jobs: int | None = None,
     verbose: int = 0,
     dtype: type[np.floating] = np.float64,
+    factors: WeightFactors | None = None,
 ) -> KernelBank:
     """Fit the machines of all columns: one-vs-one in a single call of LIBSVM.
 
     Large pairs are calls of their own: several jobs share them, and an interrupt leaves but one
     of them to its end. The machines are the same. ``gamma`` is resolved on all of X, so that all
-    columns and folds share a kernel.
+    columns and folds share a kernel. ``factors`` are what the sample weights are products of:
+    pairs of classes are given both, as SVC gives them to LIBSVM, whose steps depend on the last
+    bit of C.
     """
-    X = with_narrow_indices(check_array(X, accept_sparse="csr", dtype=np.float64))
+    if not takes_any_rows(estimator):
+        X = with_narrow_indices(check_array(X, accept_sparse="csr", dtype=np.float64))
     if estimator.kernel == "precomputed" and X.shape[0] != X.shape[1]:
         raise ValueError(
             f"X has shape {X.shape}: with kernel='precomputed' it must be the square matrix of the "
@@ -53,12 +68,16 @@ def fit_kernel_bank(
     gamma = resolve_gamma(estimator.gamma, X) if _has_gamma(estimator.kernel) else 1.0
     # Its own probabilities, if it was asked for them, would be fitted for nothing.
     machine = clone(estimator).set_params(gamma=gamma, probability=type(estimator)().probability)
+    if callable(estimator.kernel):
+        machine.set_params(kernel=OwnKernel(estimator.kernel))
     kernel = Kernel(estimator.kernel, gamma, estimator.degree, estimator.coef0)
     pairs = codes.pair_columns(code)
-    as_pairs = pairs is not None and estimator.class_weight is None and len(np.unique(y[rows])) > 2
+    weights = factors if pairs is not None and factors is not None else sample_weight
+    paired = pairs is not None and estimator.class_weight is None
+    as_pairs = paired and len(np.unique(y[rows])) > 2
     jobs = effective_n_jobs(n_jobs)
     if as_pairs and _is_one_call(estimator.kernel, X, len(rows), code, jobs):
-        columns = _fit_pairs(machine, X, y, pairs, rows, sample_weight)
+        columns = _fit_pairs(machine, X, y, pairs, rows, weights)
     else:
         batches = run_tasks(
             _fit_columns,
@@ -68,8 +87,8 @@ def fit_kernel_bank(
             y,
             code,
             rows,
-            sample_weight,
-            as_pairs or len(code) == 2,
+            weights,
+            paired,
             n_jobs=n_jobs,
             verbose=verbose,
             prefer="threads",  # LIBSVM releases the interpreter lock
@@ -78,7 +97,7 @@ def fit_kernel_bank(
     support = np.concatenate([column[0] for column in columns])
     index = np.repeat(np.arange(len(columns)), [len(column[0]) for column in columns])
     values = np.concatenate([column[1] for column in columns])
-    duals = coo_array((values, (support, index)), shape=(X.shape[0], len(columns))).tocsr()
+    duals = coo_array((values, (support, index)), shape=(len(y), len(columns))).tocsr()
     intercept = np.array([column[2] for column in columns])
     bank = KernelBank(
         kernel,
@@ -93,7 +112,8 @@ def fit_kernel_bank(
         dtype=dtype,
     )
     if dtype == np.float32:
-        _warn_of_rounding(bank.error_in_single(X[:: 1 + X.shape[0] // FEW_ROWS]))
+        some = np.arange(0, len(y), 1 + len(y) // FEW_ROWS)
+        _warn_of_rounding(bank.error_in_single(take_rows(X, some)))
     return bank
 
 
@@ -111,8 +131,9 @@ def _is_one_call(kernel, X, n_rows: int, code: NDArray[np.int8], n_jobs: int) ->
     """Tell whether all pairs are better fitted in one call of LIBSVM than in one for each."""
     if callable(kernel) and n_jobs == 1:  # pairs would compute its values twice
         return True
-    n_features = X.nnz / X.shape[0] if issparse(X) else X.shape[1]
-    products = (2 * n_rows / len(code)) ** 2 * (1 if kernel == "precomputed" else n_features)
+    products = (2 * n_rows / len(code)) ** 2
+    if isinstance(kernel, str) and kernel != "precomputed":
+        products *= X.nnz / X.shape[0] if issparse(X) else X.shape[1]
     return products < FEW_PRODUCTS
 
 
@@ -124,18 +145,28 @@ Column = tuple[NDArray[np.intp], NDArray[np.float64], float, int, bool]
 """Support rows, signed dual coefficients, intercept, iterations, converged."""
 
 
-def _fit(machine, X, rows, target, sample_weight):
+Weights = NDArray[np.float64] | WeightFactors | None
+
+
+def _fit(machine, X, rows, target, weights: Weights, classes):
+    """Fit a machine on some rows; ``classes`` are theirs."""
     part = part_of(X, rows, machine.kernel == "precomputed")
-    weight = None if sample_weight is None else sample_weight[rows]
-    return hearing_interrupts(clone(machine).fit, part, target, sample_weight=weight)
+    machine = clone(machine)
+    if isinstance(weights, WeightFactors):
+        labels, first = np.unique(target, return_index=True)
+        by_class = weights.of_class[classes[first]]
+        machine.set_params(class_weight=dict(zip(labels, by_class, strict=True)))
+        weights = weights.of_sample
+    weight = None if weights is None else weights[rows]
+    return hearing_interrupts(machine.fit, part, target, sample_weight=weight)
 
 
-def _fit_columns(batch: slice, machine, X, y, code, rows, sample_weight, pairs) -> list[Column]:
+def _fit_columns(batch: slice, machine, X, y, code, rows, weights, pairs) -> list[Column]:
     columns = code[:, batch].T
-    return [_fit_column(machine, X, y, column, rows, sample_weight, pairs) for column in columns]
+    return [_fit_column(machine, X, y, column, rows, weights, pairs) for column in columns]
 
 
-def _fit_column(machine, X, y, column, rows, sample_weight, pair: bool) -> Column:
+def _fit_column(machine, X, y, column, rows, weights: Weights, pair: bool) -> Column:
     """Fit one column; of a pair the upper class is positive, as in LIBSVM to the last bit."""
     rows = rows[column[y[rows]] != 0]
     lower_side = column[np.flatnonzero(column)[0]]
@@ -144,15 +175,15 @@ def _fit_column(machine, X, y, column, rows, sample_weight, pair: bool) -> Colum
     if len(np.unique(target)) < 2:
         only = column[y[rows[0]]] if len(target) else 0  # without samples it is even
         return rows[:0], np.empty(0), only * np.inf if only else 0.0, 0, True
-    fitted = _fit(machine, X, rows, target, sample_weight)
+    fitted = _fit(machine, X, rows, target, weights, y[rows])
     duals, intercept = sign * _dense(fitted.dual_coef_)[0], sign * float(fitted.intercept_[0])
     return rows[fitted.support_], duals, intercept, int(fitted.n_iter_[0]), fitted.fit_status_ == 0
 
 
-def _fit_pairs(machine, X, y, pairs, rows, sample_weight) -> list[Column]:
+def _fit_pairs(machine, X, y, pairs, rows, weights: Weights) -> list[Column]:
     """All pairs at once. LIBSVM's order is ours: positive is the lower class."""
     order, flip = pairs
-    fitted = _fit(machine, X, rows, y[rows], sample_weight)
+    fitted = _fit(machine, X, rows, y[rows], weights, y[rows])
     converged = fitted.fit_status_ == 0
     duals, ends = _dense(fitted.dual_coef_), np.cumsum(fitted.n_support_)
     starts, support = ends - fitted.n_support_, rows[fitted.support_]

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from manyclass._sklearn import take_rows
+from manyclass._sklearn import n_samples, take_rows
 
 
 def _has(method: str) -> Callable[[PairwiseModel], bool]:
@@ -84,6 +85,16 @@ def is_everything(places: NDArray[np.intp], n: int) -> bool:
 
 def part_of(X, rows: NDArray[np.intp], square: bool = False):
     """Rows of X, of a square kernel matrix also its columns; X itself if that is all of it."""
-    if is_everything(rows, X.shape[0]):
+    if is_everything(rows, n_samples(X)):
         return X
-    return X[np.ix_(rows, rows)] if square else X[rows]
+    return X[np.ix_(rows, rows)] if square else rows_at(X, rows)
+
+
+def rows_at(X, places: NDArray[np.intp]):
+    """Return rows of whatever type; without scikit-learn's detours where there is no need."""
+    return X[places] if isinstance(X, np.ndarray) or issparse(X) else take_rows(X, places)
+
+
+def slice_rows(X, part: slice):
+    """Return consecutive rows of whatever type."""
+    return X.iloc[part] if hasattr(X, "iloc") else X[part]

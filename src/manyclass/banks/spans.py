@@ -5,24 +5,57 @@ From one fit, f without sample p is taken at x_p as f(x_p) - y_p alpha_p S_p^2
 machines", Neural Computation 12, 2000). S_p is the distance of x_p, in feature
 space, from the span of the free support vectors. Samples with alpha = 0 keep
 their score: leaving them out changes nothing.
+
+One array of the size of the free support vectors' kernel is held, and turned into what is
+needed of its inverse in place; all others are a block of rows at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 from numpy.typing import NDArray
+
+from manyclass.banks.symmetric import invert_in_place
 
 RIDGE = 1e-10  # relative to the kernel's diagonal: duplicates make it singular
 # How far below zero, relative to K(x, x) or its mean, a squared span may fall: duplicates leave H
 # a condition number of 1 / RIDGE and more, hence errors of 1e-6; kernels that are not positive
 # definite give spans of order -1.
 ROUNDING = 1e-4
+BLOCK_ENTRIES = 2**22  # of the kernel that are held besides the free ones': 32 MB
+LEAST = 1e-100  # size of a kernel, so that squares of its inverse are finite
+FEW = 256  # samples at a time for the diagonal
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+Gram = Callable[[Places, Places], Array]
+"""Gives the kernel between some support vectors and others."""
 
 
 def squared_spans(
-    K: NDArray[np.float64], free: NDArray[np.bool_], positive: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], int]:
+    K: Array, free: NDArray[np.bool_], positive: NDArray[np.bool_]
+) -> tuple[Array, int]:
     """Return S_p^2 of every support vector, and how many fell below zero.
+
+    Parameters
+    ----------
+    K : array of shape (s, s)
+        Kernel matrix of a machine's support vectors.
+    free, positive : bool arrays of shape (s,)
+        As in :func:`squared_spans_by_blocks`.
+    """
+    return squared_spans_by_blocks(lambda a, b: K[a[:, None], b], free, positive)
+
+
+def squared_spans_by_blocks(
+    gram: Gram,
+    free: NDArray[np.bool_],
+    positive: NDArray[np.bool_],
+    wanted: NDArray[np.bool_] | None = None,
+) -> tuple[Array, int]:
+    """Return S_p^2 of the wanted support vectors, and how many of them fell below zero.
 
     With H = [[K_FF, 1], [1', 0]] over the free support vectors F, S_p^2 is
     1 / (H^-1)_pp for p in F and K_pp - v' H^-1 v, v = (K_Fp, 1), for p at the bound.
@@ -33,56 +66,117 @@ def squared_spans(
 
     Parameters
     ----------
-    K : array of shape (s, s)
-        Kernel matrix of a machine's support vectors.
+    gram : callable
+        Gives the kernel between support vectors, by their places in a machine.
     free : bool array of shape (s,)
         Those whose coefficient is below its bound.
     positive : bool array of shape (s,)
         Those of the positive side; there are some of either.
+    wanted : bool array of shape (s,), optional
+        Those to be known, others are 0; all when omitted.
     """
-    diagonal = np.diagonal(K).copy()
-    f = int(free.sum())
+    wanted = np.ones(len(free), dtype=np.bool_) if wanted is None else wanted
+    diagonal = _diagonal(gram, len(free))
+    inside, outside = np.flatnonzero(free), np.flatnonzero(~free & wanted)
+    spans = np.zeros(len(free))
+    if len(inside) < 2:
+        lone = inside if len(inside) == 1 else outside
+        spans[lone] = _half_distances_to_other_side(gram, lone, diagonal, positive)
+    if len(inside) == 1:
+        between = gram(outside, inside)[:, 0]
+        spans[outside] = diagonal[outside] - 2.0 * between + diagonal[inside]
+    if len(inside) > 1:
+        affine = _AffineSpan(gram, inside, diagonal)
+        spans[inside] = affine.own()
+        for rows in _blocks(outside, len(inside)):
+            spans[rows] = affine.squared_distances(gram(rows, inside), diagonal[rows])
     size = np.abs(diagonal)
-    if f == 0:
-        lone = _half_distance_to_other_side(K, positive)
-        return np.maximum(lone, 0.0), int((lone < -ROUNDING * size.mean()).sum())
-    order = np.argsort(~free, kind="stable")  # the free ones first
-    K, positive = K[order[:, None], order], positive[order]
-    alone = _half_distance_to_other_side(K, positive)[:f] if f == 1 else None
-    K = _centred(K, f)
-    spans = np.diagonal(K).copy()
-    H = np.ones((f + 1, f + 1))
-    H[:-1, :-1] = K[:f, :f]
-    H.flat[: f * (f + 2) : f + 2] += RIDGE * max(np.diagonal(K).mean(), 1e-300)
-    H[-1, -1] = 0.0
-    inverse = np.linalg.inv(H)
-    own = np.diagonal(inverse)[:-1]
-    spans[:f] = 1.0 / own if alone is None else alone
-    v = np.ones((f + 1, len(K) - f))
-    v[:-1] = K[:f, f:]
-    spans[f:] -= np.einsum("ij,ij->j", v, inverse @ v)
-    spans[order] = spans.copy()
-    below = int((spans < -ROUNDING * np.maximum(size, size.mean())).sum())
-    return np.maximum(spans, 0.0), below
+    below = wanted & ~(spans >= -ROUNDING * np.maximum(size, size.mean()))
+    return np.where(wanted & (spans > 0), spans, 0.0), int(below.sum())
 
 
-def _half_distance_to_other_side(
-    K: NDArray[np.float64], positive: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Return half the squared distance, in feature space, from the nearest of the other side."""
-    diagonal = np.diagonal(K)
-    halves = 0.5 * (diagonal[:, None] + diagonal) - K
-    return np.where(positive[:, None] != positive, halves, np.inf).min(axis=1)
+class _AffineSpan:
+    """The affine span of free support vectors.
 
-
-def _centred(K: NDArray[np.float64], f: int) -> NDArray[np.float64]:
-    """Move the origin of feature space to the mean of the free ones.
-
-    It makes no difference to distances from their affine span, but a large one to what
-    is lost in taking them.
+    A = K + ridge + tau 11' stands in place of K_FF, with the origin of feature space in the mean
+    of the free ones: neither makes a difference to distances from their affine span, but both to
+    what is lost in taking them. With u = A^-1 1 and k = K_Fp, the inverse of H is
+    (H^-1)_pp = (A^-1)_pp - u_p^2 / 1'u and v' H^-1 v = k' A^-1 k - (u'k - 1)^2 / 1'u + tau.
     """
-    means = K[:, :f].mean(axis=1)
-    return K - means[:, None] - means + means[:f].mean()
+
+    def __init__(self, gram: Gram, free: Places, diagonal: Array):
+        self._gram, self._free, self._diagonal = gram, free, diagonal
+        self._inverse = invert_in_place(self._fill, len(free))
+        if self._inverse is not None:
+            self._u = self._inverse.times(np.ones(len(free)))
+
+    def _fill(self, A: Array) -> None:
+        """Put the upper triangle of A into an array."""
+        f, sums = len(self._free), np.zeros(len(self._free))
+        blocks = list(_blocks(np.arange(f), f))
+        for rows in blocks:
+            first, last = rows[0], rows[-1] + 1
+            block = self._gram(self._free[rows], self._free[first:])
+            sums[first:last] += block.sum(axis=1)
+            sums[last:] += block[:, last - first :].sum(axis=0)
+            A[first:last, first:] = block
+        self._means = sums / f
+        self._centre = self._means.mean()
+        diagonal = self._diagonal[self._free] - 2.0 * self._means + self._centre
+        # Of one point and its duplicates nothing remains but rounding.
+        size = max(abs(diagonal.mean()), RIDGE * np.abs(self._diagonal).mean(), LEAST)
+        self._tau = size / f
+        for rows in blocks:
+            first, last = rows[0], rows[-1] + 1
+            A[first:last, first:] -= self._means[first:]
+            A[first:last, first:] += (self._centre + self._tau - self._means[rows])[:, None]
+        A.flat[:: f + 1] += RIDGE * size
+
+    def own(self) -> Array:
+        """Return the squared distance of each free one from the span of the others."""
+        if self._inverse is None:
+            return np.full(len(self._free), np.nan)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return 1.0 / (self._inverse.diagonal() - self._u**2 / self._u.sum())
+
+    def squared_distances(self, K: Array, diagonal: Array) -> Array:
+        """Return those of other samples, from their kernel with the free ones, by rows."""
+        if self._inverse is None:
+            return np.full(len(K), np.nan)
+        means = K.mean(axis=1)
+        K = np.subtract(K, self._means, order="C")
+        K += (self._centre - means)[:, None]
+        along = (K @ self._u - 1.0) ** 2 / self._u.sum()
+        square = diagonal - 2.0 * means + self._centre
+        return square - self._inverse.quadratics(K) + along - self._tau
+
+
+def _blocks(rows: Places, width: int) -> Iterator[Places]:
+    """Yield a few rows at a time, whose kernel with so many others is not too large."""
+    size = max(1, BLOCK_ENTRIES // max(width, 1))
+    for first in range(0, len(rows), size):
+        yield rows[first : first + size]
+
+
+def _diagonal(gram: Gram, s: int) -> Array:
+    out = np.empty(s)
+    for first in range(0, s, FEW):
+        part = np.arange(first, min(first + FEW, s))
+        out[part] = np.diagonal(gram(part, part))
+    return out
+
+
+def _half_distances_to_other_side(
+    gram: Gram, rows: Places, diagonal: Array, positive: NDArray[np.bool_]
+) -> Array:
+    """Return half the squared distance, in feature space, from the nearest of the other side."""
+    out = np.empty(len(diagonal))
+    for side in (True, False):
+        others = np.flatnonzero(positive != side)
+        for part in _blocks(rows[positive[rows] == side], len(others)):
+            nearness = gram(part, others) - 0.5 * diagonal[others]
+            out[part] = 0.5 * diagonal[part] - nearness.max(axis=1)
+    return out[rows]
 
 
 def without_only_samples(scores, y, code, weights, rows):

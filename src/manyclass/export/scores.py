@@ -126,7 +126,8 @@ def _kernel_block(
     """Return K(S, X) of the support vectors of a class, shape (support vectors, n)."""
     vectors = _dense(group.vectors)
     if kernel.name == "rbf":
-        return graph.call("Exp", graph.call("MatMul", kernel.rows(vectors, origin), columns))
+        rows = kernel.rows(vectors, origin).prepared
+        return graph.call("Exp", graph.call("MatMul", rows, columns))
     # Scaled before: ONNX Runtime joins a product and a factor after it, in single precision.
     products = graph.call("MatMul", kernel.gamma * vectors, columns)
     affine = graph.call("Add", products, float(kernel.coef0))

@@ -14,6 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from manyclass._coupled import CoupledBase
+from manyclass._sklearn import n_samples
 from manyclass.banks.generic import Bank
 from manyclass.banks.kernel import KernelBank
 from manyclass.banks.linear import LinearBank
@@ -52,7 +53,7 @@ def _kernel_bank(bank) -> bool:
     return all(
         issparse(group.duals)
         and group.duals.format == "csr"
-        and group.duals.shape == (group.vectors.shape[0], l)
+        and group.duals.shape == (n_samples(group.vectors), l)
         for group in bank.groups
     )
 
