@@ -36,6 +36,7 @@ BLOCK_ENTRIES = 2**15  # of a kernel block, to stay in cache
 SUM_ENTRIES = 2**20  # of the sums of a block of rows: 8 MB
 DENSE = 0.3  # share of non-zero coefficients above which a matrix product is faster
 LEAST_ROWS, MOST_ROWS = 128, 2048
+LINE = 64  # bytes of a processor's cache that are read together
 AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
 SOLVER_TOLERANCE = 1e-3  # of LIBSVM on a margin, by default
 FEW_ROWS = 128  # to measure rounding on
@@ -79,6 +80,13 @@ class Group:
                 vectors.astype(dtype, copy=False) if self.numeric else vectors,
                 _adder(duals, self.columns),
             )
+
+
+def _aligned(size: int, dtype: type[np.floating]) -> NDArray[np.floating]:
+    """Return an array that begins with a cache line, so that vectors do not lie across two."""
+    array = np.empty(size + LINE // np.dtype(dtype).itemsize, dtype)
+    first = -array.ctypes.data % LINE // array.itemsize
+    return array[first : first + size]
 
 
 def _adder(duals: csr_array, columns: NDArray[np.intp]):
@@ -207,15 +215,15 @@ class KernelBank(Bank):
         def scores(X) -> NDArray[np.float64]:
             X = self._readable(X, dtype)
             n = n_samples(X)
-            out, buffer = np.empty((n, n_columns)), np.empty(widest * size, dtype)
+            out, buffer = np.empty((n, n_columns)), _aligned(widest * size, dtype)
+            all_sums = _aligned(n_columns * size, dtype)
             for first in range(0, n, size):
                 block = slice_rows(X, slice(first, first + size))
                 if issparse(block) and not self.sparse and not self.any_rows:
                     block = block.toarray()
-                columns, sums = (
-                    self.kernel.columns(block, origin),
-                    np.zeros((n_columns, n_samples(block)), dtype),
-                )
+                columns = self.kernel.columns(block, origin)
+                sums = all_sums[: n_columns * n_samples(block)].reshape(n_columns, -1)
+                sums[:] = 0.0
                 for rows, add in parts:
                     add(self.kernel.product(rows, columns, buffer), sums)
                 add_intercepts(sums, self.intercept, out[first : first + size])

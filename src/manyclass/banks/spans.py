@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.banks.symmetric import invert_in_place
+from manyclass.banks.symmetric_inverse import invert_in_place
 
 RIDGE = 1e-10  # relative to the kernel's diagonal: duplicates make it singular
 # How far below zero, relative to K(x, x) or its mean, a squared span may fall: duplicates leave H

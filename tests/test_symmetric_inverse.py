@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from manyclass.banks import symmetric
-from manyclass.banks.symmetric import InverseFactor, PlainInverse, invert_in_place
+from manyclass.banks import symmetric_inverse
+from manyclass.banks.symmetric_inverse import InverseFactor, PlainInverse, invert_in_place
 
 
 def matrix(n, definite, seed=0):
@@ -36,14 +36,14 @@ def upper(A):
 @given(st.integers(1, 25), st.booleans(), st.integers(0, 999), st.sampled_from([1, 40, 2**16]))
 def test_as_numpys_inverse(n, definite, seed, entries):
     A, rng = matrix(n, definite, seed), np.random.default_rng(seed)
-    inverse, before = invert_in_place(upper(A), n), symmetric.ENTRIES
+    inverse, before = invert_in_place(upper(A), n), symmetric_inverse.ENTRIES
     assert type(inverse) is (InverseFactor if definite else PlainInverse)
     expected, V = np.linalg.inv(A), rng.normal(size=(4, n))
-    symmetric.ENTRIES = entries
+    symmetric_inverse.ENTRIES = entries
     try:
         assert_allclose(inverse.diagonal(), np.diagonal(expected), atol=1e-10)
     finally:
-        symmetric.ENTRIES = before
+        symmetric_inverse.ENTRIES = before
     assert_allclose(inverse.times(V[0]), expected @ V[0], atol=1e-10)
     products = np.einsum("ij,jk,ik->i", V, expected, V)
     assert_allclose(inverse.quadratics(V.copy()), products, atol=1e-10)

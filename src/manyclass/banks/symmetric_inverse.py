@@ -95,7 +95,7 @@ def invert_in_place(fill: Callable[[Array], None], n: int) -> SymmetricInverse |
     Examples
     --------
     >>> import numpy as np
-    >>> from manyclass.banks.symmetric import invert_in_place
+    >>> from manyclass.banks.symmetric_inverse import invert_in_place
     >>> A = np.array([[2.0, 1.0], [1.0, 2.0]])
     >>> inverse = invert_in_place(lambda array: np.copyto(array, A), 2)
     >>> inverse.diagonal().round(3)
