@@ -43,15 +43,16 @@ def is_plain_numeric(X) -> bool:
     return issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "fiubc")
 
 
-def check_any_rows(estimator, X, reset: bool):
+def check_any_rows(estimator, X, reset: bool, sparse: tuple[str, ...] = ("csr",)):
     """Check X for a meta-estimator: shape and names.
 
-    Values, and whatever is not a plain array, are left to the estimator within.
+    Values, and whatever is not a plain array, are left to the estimator within. ``sparse`` are
+    the formats that are left as they are; others become the first of them.
     """
     X = as_indexable(X)
     if not is_plain_numeric(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
     return validate_data(
-        estimator, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
+        estimator, X, reset=reset, accept_sparse=sparse, dtype=None, ensure_all_finite=False
     )

@@ -14,7 +14,8 @@ from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
 from manyclass._jobs import run_tasks
-from manyclass._sklearn import check_fit_params, n_samples, take_rows
+from manyclass._rows import by_rows, is_by_columns, take_rows
+from manyclass._sklearn import check_fit_params, n_samples
 from manyclass.banks.pairwise import PairwiseModel, check_square, is_everything, take_part
 
 Kind = Literal["margin", "probability", "log-odds", "centred"]
@@ -101,7 +102,7 @@ class Bank:
         -------
         array of shape (n, l)
         """
-        X = with_narrow_indices(X)
+        X = with_narrow_indices(by_rows(X))
         out = np.full((n_samples(X), len(self.models)), np.nan)
         for column, model in enumerate(self.models):
             if where is None or where[:, column].all():
@@ -202,10 +203,14 @@ def fit_models(
     pairwise = bool(get_tags(estimator).input_tags.pairwise)
     if pairwise:
         check_square(estimator, X)
+        X = by_rows(X)
     with threadpool_limits(1 if small else None, user_api="blas"):
         batches = run_tasks(
             _fit_columns,
-            column_batches(code.shape[1], effective_n_jobs(n_jobs)),
+            # Columns of one task share what it takes a pass over X to get.
+            column_batches(
+                code.shape[1], effective_n_jobs(n_jobs), 1 if is_by_columns(X) else TASKS_OF_WORKER
+            ),
             estimator,
             X,
             y,
@@ -222,9 +227,9 @@ def fit_models(
     return [model for models in batches for model in models]
 
 
-def column_batches(n_columns: int, n_jobs: int) -> list[slice]:
+def column_batches(n_columns: int, n_jobs: int, each: int = TASKS_OF_WORKER) -> list[slice]:
     """Split the columns into tasks: several for each worker, but not one for each of thousands."""
-    size = min(MOST_IN_TASK, max(1, n_columns // (TASKS_OF_WORKER * n_jobs)))
+    size = min(MOST_IN_TASK, max(1, -(-n_columns // n_jobs) // each))
     return [slice(first, first + size) for first in range(0, n_columns, size)]
 
 
@@ -239,6 +244,9 @@ def _places_of_classes(y: NDArray[np.intp], k: int) -> tuple[NDArray[np.intp], N
 def _fit_columns(
     batch: slice, estimator, X, y, code, rows, order, ends, seeds, pairwise: bool, /, **params
 ) -> list[Any]:
+    if is_by_columns(X):
+        task = batch, estimator, X, y, code, rows, order, ends, seeds
+        return _fit_from_columns(*task, **params)
     models, of_class = [], np.split(order, ends[:-1])
     for b in range(*batch.indices(code.shape[1])):
         places = np.concatenate([of_class[c] for c in np.flatnonzero(code[:, b])])
@@ -246,6 +254,30 @@ def _fit_columns(
         seed = None if seeds is None else seeds[b]
         models.append(_fit_column(clone(estimator), X, y, code[:, b], own, params, seed, pairwise))
     return models
+
+
+def _fit_from_columns(
+    batch: slice, estimator, X, y, code, rows, order, ends, seeds, /, **params
+) -> list[Any]:
+    """Fit columns of the code on rows that they share, taken out of an X stored by columns.
+
+    The more columns share them the better, as it takes a pass over all of X. But with the part
+    of a column beside them they shall not be more than X has.
+    """
+    takes_part, sizes = code[:, batch] != 0, np.diff(ends, prepend=0)
+    shared, largest = takes_part.any(axis=1) @ sizes, (sizes @ takes_part).max()
+    if largest < shared and shared + largest > n_samples(X):
+        first, last, _ = batch.indices(code.shape[1])
+        halves = slice(first, (first + last) // 2), slice((first + last) // 2, last)
+        task = estimator, X, y, code, rows, order, ends, seeds
+        return [m for half in halves for m in _fit_from_columns(half, *task, **params)]
+    of_class = np.split(order, ends[:-1])
+    places = np.concatenate([of_class[c] for c in np.flatnonzero(takes_part.any(axis=1))])
+    rows = rows[np.sort(places)]
+    y, params = y[rows], check_fit_params(X, params, rows)
+    order, ends = _places_of_classes(y, len(code))
+    task = estimator, take_rows(X, rows), y, code, np.arange(len(rows)), order, ends, seeds
+    return _fit_columns(batch, *task, False, **params)
 
 
 def _fit_column(estimator, X, y, column, rows, params, seed, pairwise: bool):

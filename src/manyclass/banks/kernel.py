@@ -178,7 +178,8 @@ class KernelBank(Bank):
             support, columns = np.flatnonzero(is_support & (y == c)), np.flatnonzero(code[c])
             vectors = support if kernel.name == "precomputed" else X[support]
             self.groups.append(Group(support, vectors, columns, duals[support]))
-        self.origin = kernel.origin(X[np.flatnonzero(is_support)]) if is_support.any() else None
+        centred = is_support.any() and not self.sparse  # what is sparse has no other origin
+        self.origin = kernel.origin(X[np.flatnonzero(is_support)]) if centred else None
 
     def scorer(self, dtype: type[np.floating] | None = None) -> Scorer:
         """Prepare the support vectors once, for many blocks of rows."""

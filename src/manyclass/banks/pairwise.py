@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from manyclass._sklearn import take_rows
+from manyclass._rows import take_rows
 
 
 def _has(method: str) -> Callable[[PairwiseModel], bool]:
