@@ -151,6 +151,17 @@ class TestFit:
 
 
 class TestPredict:
+    @pytest.mark.parametrize("form", [np.array, csr_array, csc_matrix])
+    def test_a_learner_that_changes_its_input_gets_a_copy(self, form):
+        def model(copy):
+            scaler = StandardScaler(copy=copy, with_mean=False)
+            return CoupledClassifier(make_pipeline(scaler, LogisticRegression()), cv=3)
+
+        rows, before = form(5.0 * X), form(5.0 * X)
+        p = model(copy=False).fit(rows, y).predict_proba(rows)
+        assert abs(rows - before).max() == 0
+        assert_array_equal(p, model(copy=True).fit(rows, y).predict_proba(rows))
+
     @pytest.mark.parametrize("name", ["logistic", "svm"])
     def test_labels_do_not_need_all_probabilities(self, name):
         many, _ = make_blobs(50_000, **SMALL)

@@ -104,9 +104,11 @@ class Bank:
         """
         X = with_narrow_indices(by_rows(X))
         out = np.full((n_samples(X), len(self.models)), np.nan)
+        # Each model has a copy of its own, if it may change it: clones of one learner all do.
+        everything = np.arange(n_samples(X)) if _overwrites(self._first_fitted()) else None
         for column, model in enumerate(self.models):
             if where is None or where[:, column].all():
-                out[:, column] = self._ask(model, X)
+                out[:, column] = self._ask(model, X, everything)
             elif where[:, column].any():
                 rows = np.flatnonzero(where[:, column])
                 out[rows, column] = self._ask(model, X, rows)
@@ -132,9 +134,13 @@ class Bank:
         models = [model for model in self.models if isinstance(model, ConstantModel)]
         return np.array([self._ask(model, anything)[0] for model in models])
 
+    def _first_fitted(self) -> Any:
+        """Return a model that is not constant, if there is one."""
+        return self.models[0 if self.constant.all() else int(np.argmin(self.constant))]
+
     def _learner(self) -> str:
         """Return the name of what was fitted, if anything was."""
-        model = self.models[0 if self.constant.all() else int(np.argmin(self.constant))]
+        model = self._first_fitted()
         return type(model.estimator if isinstance(model, PairwiseModel) else model).__name__
 
     def scorer(self) -> Scorer:
