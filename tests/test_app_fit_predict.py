@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import gc
 import io
 import os
 import sys
@@ -351,6 +352,14 @@ class TestPredict:
         with pytest.raises(ValueError, match=r"row 6 has 'one'"):
             predict(text, block_rows=2)
         assert os.listdir(tmp_path) == ["new.csv"]
+
+    @pytest.mark.filterwarnings("always::ResourceWarning")
+    def test_a_fault_leaves_no_file_open(self, predict, recwarn):
+        text = f"{HEADER}\n" + "1,2,red,,true\n" * 5 + "inf,2,red,,true\n" * 5
+        with pytest.raises(ValueError, match="infinite in row 6"):
+            predict(text, block_rows=2)
+        gc.collect()
+        assert not [w for w in recwarn if issubclass(w.category, ResourceWarning)]
 
     def test_an_interrupt_leaves_nothing(self, predict, tmp_path, monkeypatch):
         def interrupt(*args):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from manyclass import __version__, combining
+from manyclass import __version__, _interrupts, combining
 from manyclass.cli import main
 
 COMMANDS = ["demo", "compare", "fit", "predict", "reproduce"]
@@ -101,3 +104,55 @@ def test_an_interrupt_is_said_in_words(monkeypatch, capsys):
     monkeypatch.setattr("manyclass.app.comparing.run", interrupted)
     assert main(["compare"]) == 130
     assert "nothing kept" in capsys.readouterr().err
+
+
+def test_an_interrupt_while_a_class_is_defined(monkeypatch, capsys):
+    """Python makes a ``RuntimeError`` of it, until 3.12."""
+
+    def interrupted(arguments):
+        raise error
+
+    monkeypatch.setattr("manyclass.app.comparing.run", interrupted)
+    error = RuntimeError("Error calling __set_name__ on 'cached_property' instance")
+    error.__cause__ = KeyboardInterrupt()
+    assert main(["compare"]) == 130
+    assert "interrupted; nothing kept" in capsys.readouterr().err
+    error = RuntimeError("something else")
+    with pytest.raises(RuntimeError, match="something else"):
+        main(["compare"])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
+class TestTermination:
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+    def test_is_in_order_and_said_in_words(self, monkeypatch, capsys, number):
+        def terminated(arguments):
+            signal.raise_signal(number)
+
+        monkeypatch.setattr("manyclass.app.comparing.run", terminated)
+        before = signal.signal(number, signal.SIG_DFL)
+        try:
+            assert main(["compare"]) == 128 + number
+            assert signal.getsignal(number) is signal.SIG_DFL
+        finally:
+            signal.signal(number, before)
+            _interrupts._exit_codes[1:] = []
+        assert "terminated; nothing kept" in capsys.readouterr().err
+
+    def test_signals_that_are_ignored_stay_so(self, monkeypatch):
+        def deaf(arguments):
+            signal.raise_signal(signal.SIGHUP)
+            return 0
+
+        monkeypatch.setattr("manyclass.app.comparing.run", deaf)
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            assert main(["compare"]) == 0
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        finally:
+            signal.signal(signal.SIGHUP, before)
+
+    def test_threads_cannot_have_handlers_and_do_without(self, monkeypatch):
+        monkeypatch.setattr("manyclass.app.comparing.run", lambda arguments: 0)
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(main, ["compare"]).result() == 0

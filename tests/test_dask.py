@@ -362,14 +362,3 @@ class TestFaults:
         assert (tmp_path / "died").exists()
         assert same(local, away)
         client.wait_for_workers(2, timeout=60)
-
-
-class TestRay:
-    def test_ray_fits_what_one_process_does(self):
-        pytest.importorskip("ray", reason="ray is not installed")
-        from ray.util.joblib import register_ray
-
-        register_ray()
-        local = fitted(CoupledClassifier(cv=FOLDS), X, y)
-        with joblib.parallel_config(backend="ray"):
-            assert same(local, fitted(CoupledClassifier(cv=FOLDS), X, y))

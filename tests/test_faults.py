@@ -201,6 +201,28 @@ except KeyboardInterrupt:
         assert out.split("\n") == ["interrupted True", "registered before", ""]
         assert process.returncode == 130
 
+    def test_a_terminated_command_leaves_no_processes(self):
+        """joblib's would wait for more to do, for minutes, and with files in shared memory."""
+        script = """
+import sys, time
+from joblib import Parallel, delayed
+from manyclass import cli
+
+def wait(seconds):
+    if seconds:
+        print("waiting", flush=True)
+    time.sleep(seconds)
+
+cli.comparing.run = lambda arguments: Parallel(2)(delayed(wait)(s) for s in (0, 100))
+sys.exit(cli.main(["compare"]))
+"""
+        process = start(script)
+        wait_for(process, "waiting")
+        process.terminate()
+        _, err = finish(process)  # which waits for all that have its streams
+        assert process.returncode == 143
+        assert err == "terminated; nothing kept\n"
+
 
 REPRODUCE = """
 import sys, time

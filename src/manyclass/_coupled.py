@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch, check_random_state, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from manyclass import codes
 from manyclass._jobs import check_in_memory, kept_on_workers
 from manyclass._names import quoted
 from manyclass._predicting import MANY_COLUMNS, Predictions
 from manyclass._restoring import unchanged_on_error
+from manyclass._rows import is_by_columns
 from manyclass._sklearn import check_any_rows, check_sample_weight
 from manyclass._weights import weights_in_use
 from manyclass.banks import Kind, Untrusted, fit_bank, is_kernel_machine, response_kind
@@ -301,7 +302,8 @@ class CoupledBase(Predictions, ABC):
 
     def _check_input(self, X, y):
         """Return X, the class indices and the classes."""
-        X, y = self._check_samples(X, y, reset=True)
+        # A full conversion of what is stored by columns would be one copy more.
+        X, y = self._check_samples(X, y, reset=True, sparse=("csr", "csc"))
         classes, indices = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
@@ -310,15 +312,18 @@ class CoupledBase(Predictions, ABC):
             )
         return X, indices, classes
 
-    def _check_samples(self, X, y, reset: bool):
+    def _check_samples(self, X, y, reset: bool, sparse: tuple[str, ...] = ("csr",)):
         """Return X and y, which are of one length and not of many dimensions."""
         check_in_memory(X)
         labels = np.asarray(y)
         check_labels(labels)
         if not is_unusual(labels):
             check_classification_targets(y)
-        X = check_any_rows(self, X, reset=reset, of_any_shape=self._takes_any_rows())
-        return indexable(X, column_or_1d(y, warn=True))
+        any_rows = self._takes_any_rows()
+        X = check_any_rows(self, X, reset=reset, sparse=sparse, of_any_shape=any_rows)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        return (X, y) if is_by_columns(X) else indexable(X, y)  # which would convert it
 
     def _takes_any_rows(self) -> bool:
         return takes_any_rows(self._base_estimator())

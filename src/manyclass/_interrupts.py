@@ -3,22 +3,57 @@
 The main thread waits for such a call in another one, and can be interrupted. The call itself
 goes on unheard until it is done, or the process is. A process must not be taken down around
 it: what it calls is unloaded before it ends, which crashes now and then.
+
+Signals that end a process where it stands, such as those of ``kill`` and of a closed terminal,
+can be made to end it as an interrupt does: joblib's processes and files would outlive it.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any
 
 from sklearn import config_context, get_config
 
-INTERRUPTED = 130  # exit code of a process that ends before such a call does
+INTERRUPTED = 128 + signal.SIGINT  # exit code of a process that ends before such a call does
+ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_exit_codes = [INTERRUPTED]  # the last one counts
 _busy: set[tuple[int, int]] = set()  # process and thread: a fork has the names, not the calls
+
+
+class Terminated(KeyboardInterrupt):
+    """An interrupt by another signal, whose number is its argument."""
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """Raise :class:`Terminated` in the main thread where a signal would end the process at once.
+
+    The second one does. Signals that are ignored, as by ``nohup``, or handled already are left
+    as they are.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    ours = [x for x in ENDINGS if is_main and signal.getsignal(x) is signal.SIG_DFL]
+
+    def end(number: int, frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        _exit_codes.append(128 + number)
+        raise Terminated(number)
+
+    for number in ours:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def hearing_interrupts(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -67,4 +102,4 @@ def _leave() -> None:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
-        os._exit(INTERRUPTED)
+        os._exit(_exit_codes[-1])

@@ -2,8 +2,8 @@
 
 Threads share it, and joblib maps it into the memory of its processes. Its Dask backend
 sends an array to one worker, anew for every call, and what was sent is lost with that
-worker. Here it is sent to all of them once, for as many calls as need it, and again if it
-gets lost.
+worker; Ray's sends it with every task. Here it is sent to all of them once, for as many calls
+as need it, and again if it gets lost.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
@@ -54,8 +55,10 @@ def run_tasks(
     def run() -> list[Any]:
         with kept_on_workers(*data):
             _send(data)
+            common = [_stored(one) for one in shared]
+            named = {name: _stored(one) for name, one in options.items()}
             return Parallel(n_jobs=n_jobs, verbose=verbose, **hints)(
-                delayed(_on_one_worker)(function, item, *shared, **options) for item in items
+                delayed(_on_one_worker)(function, item, *common, **named) for item in items
             )
 
     for _ in range(ATTEMPTS - 1):
@@ -70,6 +73,8 @@ def _on_one_worker(function: Callable[..., Any], /, *args: Any, **options: Any) 
     Within a task joblib's Dask backend would send these about, too, each with its data. Its
     other backends do not.
     """
+    args = tuple(_found(one) for one in args)
+    options = {name: _found(one) for name, one in options.items()}
     if not hasattr(get_active_backend()[0], "data_futures"):
         return function(*args, **options)
     with parallel_config(backend="threading", n_jobs=1):
@@ -80,7 +85,7 @@ def _on_one_worker(function: Callable[..., Any], /, *args: Any, **options: Any) 
 def kept_on_workers(*data: Any) -> Iterator[None]:
     """Leave the data on the workers while the context lasts, once tasks have sent them.
 
-    Only arrays, frames and sparse matrices, and only if joblib's backend is Dask's.
+    Only arrays, frames and sparse matrices, and only if joblib's backend is Dask's or Ray's.
     """
     futures = _futures(get_active_backend()[0])
     added = _by_identity(data).keys() - futures.keys()
@@ -97,7 +102,9 @@ def _send(data: Iterable[Any]) -> None:
     backend, _ = get_active_backend()
     futures, arrays = _futures(backend), _by_identity(data)
     missing = [key for key in arrays if not _is_there(futures.get(key))]
-    if missing and hasattr(backend, "data_futures"):
+    if _is_ray(backend):
+        futures.update({key: InStore.of(arrays[key]) for key in missing})
+    elif missing and hasattr(backend, "data_futures"):
         sent = _scatter(backend.client, [arrays[key] for key in missing])
         futures.update(zip(missing, sent, strict=True))
 
@@ -112,11 +119,44 @@ def _scatter(client: Any, data: list[Any]) -> list[Any]:
     return client.scatter(data, broadcast=True, hash=False)
 
 
-def _futures(backend: Any) -> dict[int, Any]:
-    """Return what joblib's Dask backend has sent, by the identity of the object it was.
+class InStore:
+    """Data in Ray's object store, where the workers of every machine find one copy of them."""
 
-    Tasks that are given the object get what was sent; ``None`` is nothing to joblib.
+    def __init__(self, reference: Any):
+        self.reference = reference
+
+    @classmethod
+    def of(cls, data: Any) -> InStore:
+        """Put data there, for as long as this object lasts."""
+        return cls(import_module("ray").put(data))
+
+    def get(self) -> Any:
+        """Return the data: arrays are read where they are."""
+        return import_module("ray").get(self.reference)
+
+
+def _stored(data: Any) -> Any:
+    """Return where the data are, if they are in Ray's store; Dask's are found by joblib."""
+    future = _futures(get_active_backend()[0]).get(id(data))
+    return future if isinstance(future, InStore) else data
+
+
+def _found(data: Any) -> Any:
+    return data.get() if isinstance(data, InStore) else data
+
+
+def _is_ray(backend: Any) -> bool:
+    return type(backend).__name__ == "RayBackend"
+
+
+def _futures(backend: Any) -> dict[int, Any]:
+    """Return what has been sent with joblib's Dask backend, by the identity of the object it was.
+
+    Tasks that are given the object get what was sent; ``None`` is nothing to joblib. Ray's
+    backend has no such place: it gets one.
     """
+    if _is_ray(backend):
+        return vars(backend).setdefault("in_store", {})
     return getattr(backend, "data_futures", {})
 
 
@@ -125,7 +165,7 @@ def _by_identity(data: Iterable[Any]) -> dict[int, Any]:
 
 
 def _is_there(future: Any) -> bool:
-    return future is not None and future.status == "finished"
+    return isinstance(future, InStore) or (future is not None and future.status == "finished")
 
 
 def check_in_memory(X: Any, n_classes: int | None = None) -> None:

@@ -54,11 +54,19 @@ def is_plain_numeric(X) -> bool:
     return issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "fiubc")
 
 
-def check_any_rows(estimator, X, reset: bool, *, of_any_shape: bool = False):
+def check_any_rows(
+    estimator,
+    X,
+    reset: bool,
+    *,
+    sparse: tuple[str, ...] = ("csr",),
+    of_any_shape: bool = False,
+):
     """Check X for a meta-estimator: shape and names.
 
     Values, and whatever is not a plain array, are left to the estimator within; with
-    ``of_any_shape`` also lists, and arrays of other dimensions.
+    ``of_any_shape`` also lists, and arrays of other dimensions. ``sparse`` are the formats that
+    are left as they are; others become the first of them.
     """
     X = X if of_any_shape else as_indexable(X)
     if of_any_shape and len(getattr(X, "shape", ())) != 2:
@@ -69,7 +77,7 @@ def check_any_rows(estimator, X, reset: bool, *, of_any_shape: bool = False):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
     return validate_data(
-        estimator, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
+        estimator, X, reset=reset, accept_sparse=sparse, dtype=None, ensure_all_finite=False
     )
 
 

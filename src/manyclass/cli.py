@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from manyclass import __version__
+from manyclass._interrupts import INTERRUPTED, Terminated, ending_in_order
 from manyclass.app import comparing, fitting, predicting
 
 
@@ -16,17 +17,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     arguments = _parser().parse_args(argv)
     try:
-        return arguments.run(arguments)
+        with ending_in_order():
+            return arguments.run(arguments)
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ImportError, OSError, ValueError) as error:
         print(f"manyclass {arguments.command}: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        kept = "what was finished is kept" if arguments.command == "reproduce" else "nothing kept"
-        print(f"interrupted; {kept}", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as interrupt:
+        return _interrupted(arguments.command, interrupt)
+    except RuntimeError as error:  # Python makes it of an interrupt while a class is defined
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        return _interrupted(arguments.command, error.__cause__)
+
+
+def _interrupted(command: str, interrupt: KeyboardInterrupt) -> int:
+    kept = "what was finished is kept" if command == "reproduce" else "nothing kept"
+    is_other = isinstance(interrupt, Terminated)
+    print(f"{'terminated' if is_other else 'interrupted'}; {kept}", file=sys.stderr)
+    return 128 + int(interrupt.args[0]) if is_other else INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:

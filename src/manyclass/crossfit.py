@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from manyclass._names import some_quoted
-from manyclass._sklearn import take_rows
+from manyclass._rows import is_by_columns, take_rows
 from manyclass.banks import Bank, Untrusted
 from manyclass.calibration import ColumnBlock
 
@@ -24,6 +24,7 @@ ENOUGH_ROWS = 10_000  # to calibrate on
 ENOUGH_OF_A_CLASS = 400  # however many classes there are
 BLOCK_ENTRIES = 2**22  # scores held at a time: 32 MB
 ROUNDING = 1e-6  # of a mean score
+FEW = 4  # parts of an X that is to be copied
 COLUMNS = 16  # gathered at a time for calibration
 REMEDY = (
     "Use cv=5, whose folds are stratified, or a splitter that stratifies or shuffles, such as "
@@ -273,12 +274,19 @@ class OutOfSample:
         if takes_part.all():
             scores = np.empty(takes_part.shape)
         else:
-            everything = len(rows) == len(self.y) and np.array_equal(rows, np.arange(len(rows)))
-            X = self.X if everything else take_rows(self.X, rows)
-            scores = self.bank.scores(X, where=~takes_part)
+            scores = self._of_bank(rows, ~takes_part)
             check_no_nan(scores, rows, ~takes_part)
         scores[takes_part] = self._left_out[self._places(rows)]
         return scores
+
+    def _of_bank(self, rows: NDArray[np.intp], where: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the scores of the bank itself; from little of X at a time if it is copied."""
+        if is_by_columns(self.X):
+            parts = np.array_split(np.arange(len(rows)), -(-FEW * len(rows) // len(self.y)))
+            scores = [self.bank.scores(take_rows(self.X, rows[p]), where=where[p]) for p in parts]
+            return np.concatenate(scores)
+        everything = len(rows) == len(self.y) and np.array_equal(rows, np.arange(len(rows)))
+        return self.bank.scores(self.X if everything else take_rows(self.X, rows), where=where)
 
     def dense(self) -> NDArray[np.float64]:
         """Return all scores (n, l) at once."""

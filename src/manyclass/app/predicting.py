@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
@@ -110,8 +110,9 @@ def predict_file(
     numbers = [name for name, kind in kinds.items() if kind == "number"]
     carried = [] if id_column is None else [id_column]
     n = 0
-    with _progress(data_path) as advance, _writer(output, names) as write:
-        for block in read_blocks(data_path, rows=block_rows, numbers=numbers, verbatim=carried):
+    blocks = read_blocks(data_path, rows=block_rows, numbers=numbers, verbatim=carried)
+    with closing(blocks), _progress(data_path) as advance, _writer(output, names) as write:
+        for block in blocks:
             ids = [block[name].to_numpy() for name in carried]
             if id_column in kinds and is_text(data_path):  # a feature, too
                 block[id_column] = without_missing(block[id_column])

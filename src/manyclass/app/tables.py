@@ -11,8 +11,8 @@ import os
 import re
 import warnings
 import zlib
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Generator, Iterator
+from contextlib import closing, contextmanager, nullcontext
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -96,7 +96,7 @@ def read_blocks(
     rows: int = 50_000,
     numbers: Collection[str] = (),
     verbatim: Collection[str] = (),
-) -> Iterator[pd.DataFrame]:
+) -> Generator[pd.DataFrame, None, None]:
     r"""Read a file a block of rows at a time, so that memory is bounded.
 
     Fields of text files stay text, whatever a block holds; what they mean is for the
@@ -147,9 +147,10 @@ def read_blocks(
         }
         blocks = _text_blocks(path, rows, text, verbatim)
     empty = True
-    for block in blocks:
-        empty = False
-        yield block
+    with closing(blocks):  # and the file, if no more of them are wanted
+        for block in blocks:
+            empty = False
+            yield block
     if empty:
         yield import_pandas().DataFrame(columns=names, dtype=object)
 
@@ -279,7 +280,7 @@ def _header(path: Path) -> list[str]:
 
 def _text_blocks(
     path: Path, rows: int | None, dtype: dict[str, type], verbatim: Collection[str] = ()
-) -> Iterator[pd.DataFrame]:
+) -> Generator[pd.DataFrame, None, None]:
     """Yield the rows of a text file, in blocks or, for None, at once."""
     pd = import_pandas()
     count_rows(path)
@@ -299,8 +300,9 @@ def _text_blocks(
             low_memory=False,
             chunksize=rows,
         )
-        for block in [reader] if rows is None else reader:
-            yield _with_large_integers(block, [name for name in names if name not in dtype])
+        with nullcontext([reader]) if rows is None else reader as blocks:
+            for block in blocks:
+                yield _with_large_integers(block, [name for name in names if name not in dtype])
 
 
 def _with_large_integers(block: pd.DataFrame, names: Collection[str]) -> pd.DataFrame:
@@ -330,12 +332,13 @@ def _parquet(path: Path) -> Any:
         raise ValueError(f"{path} is damaged or not a Parquet file: get a fresh copy.") from error
 
 
-def _parquet_blocks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
+def _parquet_blocks(path: Path, rows: int) -> Generator[pd.DataFrame, None, None]:
     import_pandas()
     file, pa = _parquet(path), import_module("pyarrow")
     try:
-        for batch in file.iter_batches(batch_size=rows):
-            yield pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True)
+        with file:
+            for batch in file.iter_batches(batch_size=rows):
+                yield pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True)
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"{path} is damaged: get a fresh copy.") from error
 

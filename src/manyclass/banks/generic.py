@@ -14,7 +14,8 @@ from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
 from manyclass._jobs import run_tasks
-from manyclass._sklearn import check_fit_params, n_samples, take_rows
+from manyclass._rows import by_rows, is_by_columns, take_rows
+from manyclass._sklearn import check_fit_params, n_samples
 from manyclass.banks.pairwise import PairwiseModel, check_square, is_everything, take_part
 
 Kind = Literal["margin", "probability", "log-odds", "centred"]
@@ -101,11 +102,13 @@ class Bank:
         -------
         array of shape (n, l)
         """
-        X = with_narrow_indices(read_once(self._fitted(), X))
+        X = with_narrow_indices(by_rows(read_once(self._first_fitted(), X)))
         out = np.full((n_samples(X), len(self.models)), np.nan)
+        # Each model has a copy of its own, if it may change it: clones of one learner all do.
+        everything = np.arange(n_samples(X)) if _overwrites(self._first_fitted()) else None
         for column, model in enumerate(self.models):
             if where is None or where[:, column].all():
-                out[:, column] = self._ask(model, X)
+                out[:, column] = self._ask(model, X, everything)
             elif where[:, column].any():
                 rows = np.flatnonzero(where[:, column])
                 out[rows, column] = self._ask(model, X, rows)
@@ -131,12 +134,13 @@ class Bank:
         models = [model for model in self.models if isinstance(model, ConstantModel)]
         return np.array([self._ask(model, anything)[0] for model in models])
 
-    def _fitted(self) -> list[Any]:
-        return [model for model in self.models if not isinstance(model, ConstantModel)]
+    def _first_fitted(self) -> Any:
+        """Return a model that is not constant, if there is one."""
+        return self.models[0 if self.constant.all() else int(np.argmin(self.constant))]
 
     def _learner(self) -> str:
         """Return the name of what was fitted, if anything was."""
-        model = self.models[0 if self.constant.all() else int(np.argmin(self.constant))]
+        model = self._first_fitted()
         return type(model.estimator if isinstance(model, PairwiseModel) else model).__name__
 
     def scorer(self) -> Scorer:
@@ -172,16 +176,15 @@ class Bank:
         )
 
 
-def read_once(models: list[Any], X):
-    """Return X as all the models read it, if they say so by ``__manyclass_rows__(X)``.
+def read_once(learner: Any, X):
+    """Return X as the learner and its clones read it, if it has ``__manyclass_rows__(X)``.
 
     That is what they take in place of X in ``fit`` and in prediction, without having to read it
     anew for every column, and has a ``shape`` and rows by index. The method is not inherited: a
     subclass may well expect X itself.
     """
-    if not models or not all("__manyclass_rows__" in vars(type(model)) for model in models):
-        return X
-    return models[0].__manyclass_rows__(X)
+    takes_rows = "__manyclass_rows__" in vars(type(learner))
+    return learner.__manyclass_rows__(X) if takes_rows else X
 
 
 def class_sizes(
@@ -213,15 +216,19 @@ def fit_models(
     # Small problems one after the other: handing each between threads costs more
     # than it gains, by an order of magnitude.
     small = len(rows) * X.shape[-1] < SMALL if len(X.shape) > 1 else True
-    X = read_once([estimator], X)
+    X = read_once(estimator, X)
     order, ends = _places_of_classes(y[rows], len(code))
     pairwise = bool(get_tags(estimator).input_tags.pairwise)
     if pairwise:
         check_square(estimator, X)
+        X = by_rows(X)
     with threadpool_limits(1 if small else None, user_api="blas"):
         batches = run_tasks(
             _fit_columns,
-            column_batches(code.shape[1], effective_n_jobs(n_jobs)),
+            # Columns of one task share what it takes a pass over X to get.
+            column_batches(
+                code.shape[1], effective_n_jobs(n_jobs), 1 if is_by_columns(X) else TASKS_OF_WORKER
+            ),
             estimator,
             X,
             y,
@@ -238,9 +245,9 @@ def fit_models(
     return [model for models in batches for model in models]
 
 
-def column_batches(n_columns: int, n_jobs: int) -> list[slice]:
+def column_batches(n_columns: int, n_jobs: int, each: int = TASKS_OF_WORKER) -> list[slice]:
     """Split the columns into tasks: several for each worker, but not one for each of thousands."""
-    size = min(MOST_IN_TASK, max(1, n_columns // (TASKS_OF_WORKER * n_jobs)))
+    size = min(MOST_IN_TASK, max(1, -(-n_columns // n_jobs) // each))
     return [slice(first, first + size) for first in range(0, n_columns, size)]
 
 
@@ -255,6 +262,9 @@ def _places_of_classes(y: NDArray[np.intp], k: int) -> tuple[NDArray[np.intp], N
 def _fit_columns(
     batch: slice, estimator, X, y, code, rows, order, ends, seeds, pairwise: bool, /, **params
 ) -> list[Any]:
+    if is_by_columns(X):
+        task = batch, estimator, X, y, code, rows, order, ends, seeds
+        return _fit_from_columns(*task, **params)
     models, of_class = [], np.split(order, ends[:-1])
     for b in range(*batch.indices(code.shape[1])):
         places = np.concatenate([of_class[c] for c in np.flatnonzero(code[:, b])])
@@ -262,6 +272,30 @@ def _fit_columns(
         seed = None if seeds is None else seeds[b]
         models.append(_fit_column(clone(estimator), X, y, code[:, b], own, params, seed, pairwise))
     return models
+
+
+def _fit_from_columns(
+    batch: slice, estimator, X, y, code, rows, order, ends, seeds, /, **params
+) -> list[Any]:
+    """Fit columns of the code on rows that they share, taken out of an X stored by columns.
+
+    The more columns share them the better, as it takes a pass over all of X. But with the part
+    of a column beside them they shall not be more than X has.
+    """
+    takes_part, sizes = code[:, batch] != 0, np.diff(ends, prepend=0)
+    shared, largest = takes_part.any(axis=1) @ sizes, (sizes @ takes_part).max()
+    if largest < shared and shared + largest > n_samples(X):
+        first, last, _ = batch.indices(code.shape[1])
+        halves = slice(first, (first + last) // 2), slice((first + last) // 2, last)
+        task = estimator, X, y, code, rows, order, ends, seeds
+        return [m for half in halves for m in _fit_from_columns(half, *task, **params)]
+    of_class = np.split(order, ends[:-1])
+    places = np.concatenate([of_class[c] for c in np.flatnonzero(takes_part.any(axis=1))])
+    rows = rows[np.sort(places)]
+    y, params = y[rows], check_fit_params(X, params, rows)
+    order, ends = _places_of_classes(y, len(code))
+    task = estimator, take_rows(X, rows), y, code, np.arange(len(rows)), order, ends, seeds
+    return _fit_columns(batch, *task, False, **params)
 
 
 def _fit_column(estimator, X, y, column, rows, params, seed, pairwise: bool):
@@ -300,9 +334,9 @@ def with_narrow_indices(X):
 def _overwrites(estimator) -> bool:
     """Tell whether the estimator, or one within it, was allowed to change X in place."""
     names = ("copy", "copy_X", "copy_x")
+    params = estimator.get_params(deep=True) if hasattr(estimator, "get_params") else {}
     return any(
-        value is False and name.rpartition("__")[2] in names
-        for name, value in estimator.get_params(deep=True).items()
+        value is False and name.rpartition("__")[2] in names for name, value in params.items()
     )
 
 

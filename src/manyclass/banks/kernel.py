@@ -195,7 +195,8 @@ class KernelBank(Bank):
             numeric = isinstance(kernel.name, str) and kernel.name != "precomputed"
             self.groups.append(Group(support, vectors, columns, duals[support], numeric))
         self.origin = None
-        if kernel.name == "rbf" and is_support.any():
+        # What is sparse has no other origin than zero.
+        if kernel.name == "rbf" and is_support.any() and not self.sparse:
             self.origin = kernel.origin(X[np.flatnonzero(is_support)])
 
     def scorer(self, dtype: type[np.floating] | None = None) -> Scorer:

@@ -10,7 +10,8 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from manyclass._sklearn import n_samples, take_rows
+from manyclass._rows import take_rows
+from manyclass._sklearn import n_samples
 
 
 def _has(method: str) -> Callable[[PairwiseModel], bool]:

@@ -165,20 +165,30 @@ def _best_draw(
 def _largest_dots(draws: Code, bar: float) -> NDArray[np.float32]:
     """Return the largest dot product of two rows in each draw, if it is below ``bar``.
 
-    Rows join in blocks. A draw is left as soon as it has reached the bar, with the
-    value found so far: with many classes most draws are, after a fraction of their
-    pairs. The products are small integers, exact in single precision.
+    A draw is left as soon as it has reached the bar, with the value found so far: with many
+    classes most draws are, by their first rows. Those are looked at in all draws together. The
+    products are small integers, exact in single precision.
     """
-    worst = np.full(len(draws), -np.inf, dtype=np.float32)
-    alive = np.arange(len(draws))
-    x = draws.astype(np.float32)
-    for start in range(0, draws.shape[2], _ROWS):
-        new = x[:, :, start : start + _ROWS]
-        dots = new.swapaxes(1, 2) @ x[:, :, : start + _ROWS]
-        own = np.arange(new.shape[2])
-        dots[:, own, start + own] = -np.inf
-        worst[alive] = np.maximum(worst[alive], dots.max(axis=(1, 2)))
-        stays = worst[alive] < bar
-        if not stays.all():
-            alive, x = alive[stays], x[stays]
+    head = draws[:, :, :_ROWS].astype(np.float32)
+    dots = head.swapaxes(1, 2) @ head
+    own = np.arange(head.shape[2])
+    dots[:, own, own] = -np.inf
+    worst = dots.max(axis=(1, 2))
+    for draw in np.flatnonzero(worst < bar):
+        worst[draw] = _largest_dot(draws[draw], worst[draw], bar)
+    return worst
+
+
+def _largest_dot(draw: Code, worst: float, bar: float) -> float:
+    """Go on where the first rows have been compared; further ones join in blocks."""
+    n_rows = draw.shape[1]
+    x = draw.astype(np.float32) if n_rows > _ROWS else draw
+    for start in range(_ROWS, n_rows, _ROWS):
+        new = x[:, start : start + _ROWS]
+        dots = new.T @ x[:, : start + _ROWS]
+        own = np.arange(new.shape[1])
+        dots[own, start + own] = -np.inf
+        worst = max(worst, dots.max())
+        if worst >= bar:
+            break
     return worst

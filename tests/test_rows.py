@@ -1,0 +1,198 @@
+"""Rows of X: out of columns as they are, and never more than one copy of X while fitting."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from joblib import parallel_config
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import ShuffleSplit
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC, LinearSVC
+
+from manyclass import CoupledClassifier, CoupledSVC
+from manyclass._rows import take_rows
+
+N = 1500
+
+
+def matrix(n=N, d=4000, density=0.1):
+    return sparse.random_array((n, d), density=density, format="csr", rng=0)
+
+
+def labels(n=N, k=6):
+    return np.random.default_rng(0).permutation(np.arange(n) % k)
+
+
+def assert_same(found, expected):
+    assert type(found) is type(expected)
+    assert found.shape == expected.shape
+    for name in ("indptr", "indices", "data"):
+        assert_array_equal(getattr(found, name), getattr(expected, name))
+    assert found.dtype == expected.dtype
+
+
+class TestTakeRows:
+    @settings(deadline=None, max_examples=60)
+    @given(
+        n=st.integers(1, 12),
+        d=st.integers(0, 7),
+        density=st.sampled_from([0.0, 0.3, 1.0]),
+        dtype=st.sampled_from(["f8", "f4", "i8", "i2", "u1", "?", "c16"]),
+        data=st.data(),
+    )
+    def test_as_of_the_converted_matrix(self, n, d, density, dtype, data):
+        rng = np.random.default_rng(n + 13 * d)
+        X = (rng.integers(1, 9, (n, d)) * (rng.random((n, d)) < density)).astype(dtype)
+        X = sparse.csc_array(X) if np.dtype(dtype).kind != "c" else sparse.csc_matrix(X)
+        rows = data.draw(st.lists(st.integers(0, n - 1), max_size=15))
+        rows = np.array(rows, dtype=np.intp)
+        assert_same(take_rows(X, rows), X.tocsr()[rows])
+
+    @pytest.mark.parametrize("rows", [slice(1, 3), [-1, 0], np.array([True, False, True, True])])
+    def test_any_way_to_name_rows(self, rows):
+        X = sparse.csc_array(np.arange(12.0).reshape(4, 3))
+        assert_array_equal(take_rows(X, rows).toarray(), X.toarray()[rows])
+
+    def test_entries_twice_and_out_of_order(self):
+        parts = np.array([1.0, 2.0, 3.0, 4.0]), np.array([2, 0, 2, 1]), np.array([0, 3, 4])
+        X = sparse.csc_array(parts, shape=(3, 2))
+        assert_same(take_rows(X, np.array([2, 1])), X.tocsr()[[2, 1]])
+
+    def test_wide_indices_become_narrow(self):
+        X = sparse.csc_array(np.eye(3))
+        X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+        taken = take_rows(X, np.array([2, 0]))
+        assert taken.indices.dtype == taken.indptr.dtype == np.int32
+        assert_array_equal(taken.toarray(), np.eye(3)[[2, 0]])
+
+    def test_columns_and_read_only_parts(self):
+        X = sparse.csc_array(np.arange(12.0).reshape(4, 3))
+        for part in (X.data, X.indices, X.indptr):
+            part.flags.writeable = False
+        assert_array_equal(take_rows(X, np.array([1, 1])).toarray(), X.toarray()[[1, 1]])
+        taken = take_rows(X, [2, 0], axis=1)
+        assert taken.format == "csr"
+        assert_array_equal(taken.toarray(), X.toarray()[:, [2, 0]])
+
+
+class Frugal(ClassifierMixin, BaseEstimator):
+    """A learner that copies nothing, and takes all but one feature for noise."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def decision_function(self, X):
+        first = X[:, [0]]
+        return np.ravel(first.toarray() if sparse.issparse(first) else first)
+
+
+def peak_of_fit(model, X, y) -> int:
+    tracemalloc.start()
+    try:
+        model.fit(X, y)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def size_of(X) -> int:
+    if not sparse.issparse(X):
+        return X.nbytes
+    return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+
+
+CODES = {"one-vs-rest": 4, "one-vs-one": 3, "pairs of many": 9, "ternary": 5}
+TERNARY = [[1, 1, -1, 0], [1, -1, 0, 1], [-1, 0, 1, 1], [-1, 1, 1, -1], [0, -1, -1, -1]]
+
+
+class TestMemory:
+    @pytest.mark.parametrize("layout", ["csr", "csc", "wide csc", "C", "F"])
+    @pytest.mark.parametrize("code", CODES)
+    def test_never_more_than_a_copy(self, layout, code):
+        k = CODES[code]
+        dense = layout in ("C", "F")
+        X = matrix(d=500, density=0.5) if dense else matrix()
+        X = np.asarray(X.toarray(), order=layout) if dense else X.asformat(layout[-3:])
+        if layout == "wide csc":
+            X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+        model = CoupledClassifier(
+            Frugal(),
+            code={"pairs of many": "one-vs-one", "ternary": TERNARY}.get(code, code),
+            combiner="wlw2" if "one" in code and "rest" not in code else "kl",
+            cv=5,
+        )
+        y = labels(k=k)
+        model.fit(X[:200], y[:200])  # compiles what is to be compiled
+        peak = peak_of_fit(model, X, y)
+        assert peak < 1.1 * size_of(X)  # a tenth for scores, indices of rows, and the like
+
+
+LEARNERS = {
+    "linear": LinearSVC(random_state=0),
+    "logistic": LogisticRegression(max_iter=20),
+    "probabilities alone": MultinomialNB(),
+    "precomputed": KNeighborsClassifier(metric="precomputed", n_neighbors=3),
+    "generic SVC": SVC(kernel="linear", probability=False, break_ties=False),
+}
+
+
+class TestSameBits:
+    @pytest.mark.parametrize("learner", LEARNERS)
+    @pytest.mark.parametrize("code", ["one-vs-rest", "one-vs-one"])
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.EfficiencyWarning")
+    def test_by_columns_as_by_rows(self, learner, code):
+        n = 150
+        X = matrix(
+            n, n if learner == "precomputed" else 40, 1.0 if learner == "precomputed" else 0.3
+        )
+        X.data += 1.0
+        y = labels(n, 4)
+        combiner = "wlw2" if code == "one-vs-one" else "kl"
+        model = CoupledClassifier(
+            LEARNERS[learner], code=code, combiner=combiner, cv=3, random_state=0
+        )
+        expected = model.fit(X, y).predict_proba(X)
+        found = model.fit(X.tocsc(), y).predict_proba(X)
+        assert_array_equal(found, expected)
+        assert_array_equal(model.predict_proba(X.tocsc()), expected)
+
+    def test_weights_rows_taken_twice_and_jobs(self):
+        X, y = matrix(200, 30, 0.3), labels(200, 5)
+        weights = np.random.default_rng(1).integers(0, 3, 200).astype(float)
+        again = [
+            (np.concatenate([train, train[::-3]]), test)
+            for train, test in ShuffleSplit(4, test_size=0.4, random_state=0).split(y)
+        ]
+        model = CoupledClassifier(LogisticRegression(), cv=again)
+        expected = model.fit(X, y, sample_weight=weights).predict_proba(X)
+        for n_jobs in (1, 2):
+            with parallel_config(backend="threading", n_jobs=n_jobs):
+                model.fit(X.tocsc(), y, sample_weight=weights)
+            assert_array_equal(model.predict_proba(X), expected)
+
+    @pytest.mark.parametrize("cv", ["loo", 3])
+    def test_kernel_machines(self, cv):
+        X, y = matrix(120, 30, 0.3), labels(120, 4)
+        model = CoupledSVC(cv=cv)
+        expected = model.fit(X, y).predict_proba(X)
+        assert_array_equal(model.fit(X.tocsc(), y).predict_proba(X), expected)
+
+    def test_lengths_are_compared(self):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            CoupledClassifier().fit(matrix(30, 4).tocsc(), labels(29, 3))
