@@ -241,10 +241,11 @@ class CoupledSVC(CoupledBase):
 
     @property
     def probA_(self) -> NDArray[np.float64]:
-        """Slopes of the sigmoids, by pairs: 1 / (1 + exp(probA_ f + probB_)) is the first class's.
+        """Slopes of the sigmoids, by pairs.
 
-        f is the margin of the first class over the second, as in ``SVC`` and LIBSVM, for two
-        classes the negative of ``decision_function``.
+        The first class of a pair has the probability ``1 / (1 + exp(probA_ * f + probB_))``. f
+        is its margin over the second, as in ``SVC`` and LIBSVM, for two classes the negative of
+        ``decision_function``.
         """
         return self._sigmoids()[0]
 
