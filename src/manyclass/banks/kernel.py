@@ -29,6 +29,7 @@ from manyclass.banks.generic import (
 )
 from manyclass.banks.kernels import Kernel
 from manyclass.banks.pairwise import part_of, rows_at, slice_rows
+from manyclass.banks.refits import DOUBTFUL, is_affordable, scores_without
 from manyclass.banks.spans import Gram, squared_spans_by_blocks, without_only_samples
 
 CHUNK = 512  # support vectors at a time
@@ -296,20 +297,50 @@ class KernelBank(Bank):
         place = np.full(len(y), -1)
         place[rows] = np.arange(len(rows))
         below = known = 0
+        doubts = []  # in every column, samples whose span is not to be trusted
         for column in range(code.shape[1]):
             entries = slice(duals.indptr[column], duals.indptr[column + 1])
             support, dual = duals.indices[entries], duals.data[entries]
             if len(support) == 0:
+                doubts.append(support)
                 continue
             free, scored = _free(dual, weights[support], self.bound), place[support] >= 0
             _check_memory(int(free.sum()))
             gram = self._gram(X, support)
             spans, negative = squared_spans_by_blocks(gram, free, dual > 0, scored)
-            scores[place[support[scored]], column] -= (dual * spans)[scored]
+            change, scored_rows = (dual * spans)[scored], support[scored]
+            scores[place[scored_rows], column] -= change
+            doubts.append(scored_rows[np.abs(change) >= DOUBTFUL])
             below, known = below + negative, known + int(scored.sum())
         if below > EXCUSED * known:
             raise Untrusted("the kernel is not positive definite")
+        for column, left_out, refitted in self._refits(X, y, code, weights, doubts):
+            scores[place[left_out], column] = refitted
         return without_only_samples(scores, y, code, weights, rows)
+
+    def _refits(
+        self, X, y, code, weights, doubts: list[NDArray[np.intp]]
+    ) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.float64]]]:
+        """Yield scores of doubtful samples by machines without them, if all can be had soon."""
+        n_doubtful = np.array([len(rows) for rows in doubts])
+        n_samples = np.bincount(y[weights > 0], minlength=len(code)) @ (code != 0)
+        if self.bound is None or not is_affordable(n_doubtful, n_samples, self.n_iter):
+            return
+        for column in np.flatnonzero(n_doubtful):
+            side = code[y, column]
+            members = np.flatnonzero((side != 0) & (weights > 0))
+            everyone = np.arange(len(members))
+            K = self._gram(X, members)(everyone, everyone)
+            refitted = scores_without(
+                K,
+                side[members] > 0,
+                weights[members],
+                self.bound,
+                np.searchsorted(members, doubts[column]),
+                int(self.n_iter[column]),
+            )
+            known = ~np.isnan(refitted)
+            yield int(column), doubts[column][known], refitted[known]
 
     def evidence(
         self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
