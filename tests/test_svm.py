@@ -24,7 +24,7 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from manyclass import CoupledClassifier, CoupledSVC, codes
+from manyclass import CoupledClassifier, CoupledSVC, codes, couple
 from manyclass.banks import KernelBank
 from manyclass.calibration import Isotonic, Sigmoid
 
@@ -519,3 +519,26 @@ def test_better_than_calibrated_classifier_cv_on_digits():
     plain = SVC(C=10).fit(data[train], labels[train]).score(data[test], labels[test])
     assert model.score(data[test], labels[test]) > plain - 0.01
     assert codes.recognition.pair_columns(model.code_) is not None
+
+
+# -- numbers of jobs -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_jobs", ["x", "2", 0, 1.5, [2]])
+@pytest.mark.parametrize("model", [CoupledSVC(), CoupledClassifier()])
+def test_numbers_of_jobs_that_are_none(model, n_jobs):
+    model = clone(model).set_params(n_jobs=n_jobs)
+    with pytest.raises(
+        ValueError, match="n_jobs must be a whole number other than 0, or None, got"
+    ):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="n_jobs must be a whole number"):
+        couple(np.full((2, 3), 0.5), code="one-vs-one", n_jobs=n_jobs)
+    model.set_params(n_jobs=1).fit(X, y).set_params(n_jobs=n_jobs)
+    with pytest.raises(ValueError, match="n_jobs must be a whole number"):
+        model.predict_proba(X)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, np.int64(1), -1])
+def test_numbers_of_jobs(n_jobs):
+    assert CoupledSVC(n_jobs=n_jobs).fit(X, y).score(X, y) > 0.5
