@@ -18,6 +18,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_array
 
+from manyclass._rows import without_duplicates
 from manyclass._sklearn import n_samples
 from manyclass.banks._block_kernels import add_intercepts, spread
 from manyclass.banks.generic import (
@@ -241,7 +242,7 @@ class KernelBank(Bank):
         """Return rows as the kernel reads them."""
         if self.any_rows:
             return X
-        return check_array(X, accept_sparse="csr", dtype=dtype)
+        return without_duplicates(check_array(X, accept_sparse="csr", dtype=dtype))
 
     def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """Return the margins (n, l) of every column; all entries are computed."""

@@ -16,6 +16,7 @@ from sklearn.utils import check_array
 from manyclass import codes
 from manyclass._interrupts import hearing_interrupts
 from manyclass._jobs import run_tasks
+from manyclass._rows import without_duplicates
 from manyclass._sklearn import take_rows
 from manyclass.banks.generic import column_batches, with_narrow_indices
 from manyclass.banks.kernel import FEW_ROWS, SOLVER_TOLERANCE, KernelBank
@@ -57,7 +58,8 @@ def fit_kernel_bank(
     bit of C.
     """
     if not takes_any_rows(estimator):
-        X = with_narrow_indices(check_array(X, accept_sparse="csr", dtype=np.float64))
+        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        X = with_narrow_indices(without_duplicates(X))
     if estimator.kernel == "precomputed" and X.shape[0] != X.shape[1]:
         raise ValueError(
             f"X has shape {X.shape}: with kernel='precomputed' it must be the square matrix of the "
