@@ -521,6 +521,48 @@ def test_better_than_calibrated_classifier_cv_on_digits():
     assert codes.recognition.pair_columns(model.code_) is not None
 
 
+# -- values beyond single precision ----------------------------------------------------
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("as_type", [np.asarray, sparse.csr_array])
+def test_values_beyond_single_precision(as_type):
+    """Leave-one-out tries single precision, in which these are not to be had."""
+    expected = CoupledSVC().fit(as_type(X), y)
+    model = CoupledSVC().fit(as_type(1e39 * X), y)
+    assert_allclose(model.predict_proba(as_type(1e39 * X)), expected.predict_proba(X), atol=1e-2)
+    assert model.bank_.error_in_single(as_type(1e39 * X)) == np.inf
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("place", [0, 1])
+def test_one_value_beyond_single_precision(place):
+    """Wherever it is: single precision is tried on some rows only, and tells of all of them."""
+    data, labels = np.repeat(X, 2, axis=0), np.repeat(y, 2)
+    data[place] = 1e39
+    weights = (np.arange(len(data)) != place).astype(float)  # so it is no support vector
+    model = CoupledSVC(gamma=0.05).fit(data, labels, weights)
+    assert model.score(data[2:], labels[2:]) > 0.5
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("as_type", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_values_beyond_a_chosen_single_precision(as_type, sign):
+    model = CoupledSVC(dtype=np.float32)
+    with pytest.raises(
+        ValueError, match=r"X has values as large as .*e\+4.*dtype=np.float32: scale"
+    ):
+        model.fit(as_type(sign * 1e39 * np.abs(X)), y)
+    model.fit(as_type(X), y)
+    with pytest.raises(
+        ValueError, match=r"X has values as large as 1e\+39, .* use dtype=np.float64"
+    ):
+        model.predict_proba(as_type(np.full((1, X.shape[1]), sign * 1e39)))
+    with pytest.raises(ValueError, match="contains infinity"):
+        model.predict_proba(as_type(np.full((1, X.shape[1]), np.inf)))
+
+
 # -- numbers of jobs -------------------------------------------------------------------
 
 
