@@ -14,7 +14,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from joblib import parallel_config
@@ -22,6 +21,7 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
+from benchmarks.memory import rise_of
 from benchmarks.timing import interleave
 from manyclass import CoupledClassifier, CoupledSVC, datasets, simulated
 
@@ -31,20 +31,6 @@ N_LETTER = 4000
 SGD = SGDClassifier(loss="log_loss", max_iter=1, tol=None, random_state=0)
 
 # ---------------------------------------------------------------------- memory
-
-
-def status(name: str) -> float:
-    """An entry of this process's status, in MB."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name + ":"))
-
-
-def rise_of(task: Callable[[], object]) -> tuple[float, object]:
-    """By how many MB the process grows at most while it does the task, and the answer."""
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
-    before = status("VmRSS")
-    answer = task()
-    return status("VmHWM") - before, answer
 
 
 def rows_on_disk(path: str, n: int, n_features: int) -> tuple[np.memmap, np.ndarray]:

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -24,6 +23,7 @@ from sklearn.metrics import log_loss
 from sklearn.multiclass import OneVsOneClassifier, OutputCodeClassifier
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.memory import rise_of
 from manyclass import CoupledClassifier, codes, couple, datasets
 
 N_TEST = 2000
@@ -106,16 +106,9 @@ def warm_up() -> None:
 
 def costs(task) -> tuple[float, float]:
     """Return the processor's seconds and the peak of memory above the present, in MB."""
-    before = status("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted anew
     start = time.process_time()
-    task()
-    return time.process_time() - start, (status("VmHWM") - before) / 1024
-
-
-def status(field: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+    rise, _ = rise_of(task)
+    return time.process_time() - start, rise
 
 
 def elsewhere(*arguments) -> dict[str, float]:

@@ -24,7 +24,7 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from manyclass import CoupledClassifier, CoupledSVC, codes
+from manyclass import CoupledClassifier, CoupledSVC, codes, couple
 from manyclass.banks import KernelBank
 from manyclass.calibration import Isotonic, Sigmoid
 
@@ -519,3 +519,68 @@ def test_better_than_calibrated_classifier_cv_on_digits():
     plain = SVC(C=10).fit(data[train], labels[train]).score(data[test], labels[test])
     assert model.score(data[test], labels[test]) > plain - 0.01
     assert codes.recognition.pair_columns(model.code_) is not None
+
+
+# -- values beyond single precision ----------------------------------------------------
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("as_type", [np.asarray, sparse.csr_array])
+def test_values_beyond_single_precision(as_type):
+    """Leave-one-out tries single precision, in which these are not to be had."""
+    expected = CoupledSVC().fit(as_type(X), y)
+    model = CoupledSVC().fit(as_type(1e39 * X), y)
+    assert_allclose(model.predict_proba(as_type(1e39 * X)), expected.predict_proba(X), atol=1e-2)
+    assert model.bank_.error_in_single(as_type(1e39 * X)) == np.inf
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("place", [0, 1])
+def test_one_value_beyond_single_precision(place):
+    """Wherever it is: single precision is tried on some rows only, and tells of all of them."""
+    data, labels = np.repeat(X, 2, axis=0), np.repeat(y, 2)
+    data[place] = 1e39
+    weights = (np.arange(len(data)) != place).astype(float)  # so it is no support vector
+    model = CoupledSVC(gamma=0.05).fit(data, labels, weights)
+    assert model.score(data[2:], labels[2:]) > 0.5
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("as_type", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_values_beyond_a_chosen_single_precision(as_type, sign):
+    model = CoupledSVC(dtype=np.float32)
+    with pytest.raises(
+        ValueError, match=r"X has values as large as .*e\+4.*dtype=np.float32: scale"
+    ):
+        model.fit(as_type(sign * 1e39 * np.abs(X)), y)
+    model.fit(as_type(X), y)
+    with pytest.raises(
+        ValueError, match=r"X has values as large as 1e\+39, .* use dtype=np.float64"
+    ):
+        model.predict_proba(as_type(np.full((1, X.shape[1]), sign * 1e39)))
+    with pytest.raises(ValueError, match="contains infinity"):
+        model.predict_proba(as_type(np.full((1, X.shape[1]), np.inf)))
+
+
+# -- numbers of jobs -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_jobs", ["x", "2", 0, 1.5, [2]])
+@pytest.mark.parametrize("model", [CoupledSVC(), CoupledClassifier()])
+def test_numbers_of_jobs_that_are_none(model, n_jobs):
+    model = clone(model).set_params(n_jobs=n_jobs)
+    with pytest.raises(
+        ValueError, match="n_jobs must be a whole number other than 0, or None, got"
+    ):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="n_jobs must be a whole number"):
+        couple(np.full((2, 3), 0.5), code="one-vs-one", n_jobs=n_jobs)
+    model.set_params(n_jobs=1).fit(X, y).set_params(n_jobs=n_jobs)
+    with pytest.raises(ValueError, match="n_jobs must be a whole number"):
+        model.predict_proba(X)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, np.int64(1), -1])
+def test_numbers_of_jobs(n_jobs):
+    assert CoupledSVC(n_jobs=n_jobs).fit(X, y).score(X, y) > 0.5

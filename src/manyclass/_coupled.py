@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from manyclass import codes
-from manyclass._jobs import check_in_memory, kept_on_workers
+from manyclass._jobs import check_in_memory, check_n_jobs, kept_on_workers
 from manyclass._names import quoted
 from manyclass._predicting import MANY_COLUMNS, Predictions
 from manyclass._restoring import unchanged_on_error
@@ -201,6 +201,7 @@ class CoupledBase(Predictions, ABC):
         """Return what is to be fitted."""
         if not isinstance(self.temperature, bool | np.bool_):
             raise ValueError(f"temperature must be True or False, got {self.temperature!r}.")
+        check_n_jobs(self.n_jobs)
         kind, method = self._plan_calibration(self._base_estimator(), combiner)
         # A combiner that learns from the same scores has its temperature in its weights.
         tempered = (

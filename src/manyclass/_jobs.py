@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from numbers import Integral
 from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
@@ -22,6 +23,15 @@ LAZY = {
     "Array": "X.map_blocks(model.predict_proba, dtype=float, chunks=(X.chunks[0], ({k},)))",
     "DataFrame": "X.map_partitions(model.predict_proba)",
 }
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """Raise a ``ValueError`` if this is no number of jobs; joblib says less of it, and later."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(
+            f"n_jobs must be a whole number other than 0, or None, got {n_jobs!r}. Use -1 for all "
+            "processors."
+        )
 
 
 def run_tasks(

@@ -24,6 +24,27 @@ def is_by_columns(X: Any) -> bool:
     return issparse(X) and X.format == "csc"
 
 
+def without_duplicates(X: Any) -> Any:
+    """Return X itself, or a copy with its entries in order and those of one place as their sum.
+
+    A sparse matrix stored by rows may have several entries for one place. Its value there is
+    their sum; LIBSVM, trees, and whatever squares the entries would take them one by one.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from manyclass._rows import without_duplicates
+    >>> X = csr_array(([1.0, 2.0], [0, 0], [0, 2]), shape=(1, 1))
+    >>> X.data, without_duplicates(X).data
+    (array([1., 2.]), array([3.]))
+    """
+    if not issparse(X) or X.format != "csr" or X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
 def by_rows(X: Any) -> Any:
     """Return X itself, or stored by rows if it is stored by its columns."""
     return X.tocsr() if is_by_columns(X) else X

@@ -23,6 +23,7 @@ from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms
 
 from manyclass._compiled import kernel
+from manyclass._rows import without_duplicates
 from manyclass.banks.generic import Evidence
 
 BLOCK = 2**18  # entries of a list of neighbours
@@ -179,7 +180,7 @@ class DynamicReliability(Reliability):
     def _keep(self, X, y, code: Code, evidence: Evidence, size: int) -> None:
         """Keep what is needed of the training set, for neighbourhoods of about this size."""
         _check_input_space(evidence)
-        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        X = without_duplicates(check_array(X, accept_sparse="csr", dtype=np.float64))
         rows, weights = counted(evidence)
         sides, margins = code[y[rows]], evidence.margins[rows]
         self._slacks, self._penalty = _slacks(margins, sides), _penalty(evidence)
@@ -195,7 +196,7 @@ class DynamicReliability(Reliability):
 
         ``own`` are samples to be left out of the neighbourhood of each row.
         """
-        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        X = without_duplicates(check_array(X, accept_sparse="csr", dtype=np.float64))
         sides, means = _sides(scores), np.empty((len(sizes), *scores.shape))
         for rows, nearest in self._neighbours.around(X, max(sizes), own):
             for s, size in enumerate(sizes):

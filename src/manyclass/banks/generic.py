@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
 from manyclass._jobs import run_tasks
-from manyclass._rows import by_rows, is_by_columns, take_rows
+from manyclass._rows import by_rows, is_by_columns, take_rows, without_duplicates
 from manyclass._sklearn import check_fit_params, n_samples
 from manyclass.banks.pairwise import PairwiseModel, check_square, is_everything, take_part
 
@@ -102,7 +102,10 @@ class Bank:
         -------
         array of shape (n, l)
         """
-        X = with_narrow_indices(by_rows(read_once(self._first_fitted(), X)))
+        X = by_rows(read_once(self._first_fitted(), X))
+        # Graphs of neighbours are in the order of their distances, and stay so.
+        pairwise = isinstance(self._first_fitted(), PairwiseModel)
+        X = with_narrow_indices(X if pairwise else without_duplicates(X))
         out = np.full((n_samples(X), len(self.models)), np.nan)
         # Each model has a copy of its own, if it may change it: clones of one learner all do.
         everything = np.arange(n_samples(X)) if _overwrites(self._first_fitted()) else None
@@ -318,7 +321,8 @@ def _own_part(estimator, X, rows: NDArray[np.intp], pairwise: bool):
     X itself if that is all of it, and the estimator keeps it.
     """
     kept = is_everything(rows, n_samples(X)) and not _overwrites(estimator)
-    return with_narrow_indices(X if kept else take_part(X, rows, rows if pairwise else None))
+    part = X if kept else take_part(X, rows, rows if pairwise else None)
+    return with_narrow_indices(part if pairwise else without_duplicates(part))
 
 
 def with_narrow_indices(X):

@@ -18,6 +18,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_array
 
+from manyclass._rows import without_duplicates
 from manyclass._sklearn import n_samples
 from manyclass.banks._block_kernels import add_intercepts, spread
 from manyclass.banks.generic import (
@@ -242,7 +243,11 @@ class KernelBank(Bank):
         """Return rows as the kernel reads them."""
         if self.any_rows:
             return X
-        return check_array(X, accept_sparse="csr", dtype=dtype)
+        as_given = getattr(X, "dtype", None) == dtype
+        X = check_array(X, accept_sparse="csr", dtype=dtype if as_given else np.float64)
+        X = without_duplicates(X)
+        check_fits(X, dtype)
+        return X.astype(dtype, copy=False)
 
     def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """Return the margins (n, l) of every column; all entries are computed."""
@@ -254,7 +259,9 @@ class KernelBank(Bank):
         It depends on the kernel, on how far the features are from their mean, and on the
         coefficients: measured it is known for all of them.
         """
-        finite = ~self.constant
+        finite, X = ~self.constant, self._readable(X)
+        if not (self.any_rows or fits(X, np.float32)):
+            return np.inf
         with np.errstate(over="ignore", invalid="ignore"):
             single, double = (self.scorer(dtype)(X) for dtype in (np.float32, np.float64))
             error = np.abs(single - double)[:, finite].max(initial=0.0)
@@ -262,7 +269,8 @@ class KernelBank(Bank):
 
     def _is_exact_in_single(self, X, rows: NDArray[np.intp]) -> bool:
         """Tell whether single precision's error stays below the solver's own tolerance."""
-        return self.error_in_single(X[rows[:: 1 + len(rows) // FEW_ROWS]]) < SOLVER_TOLERANCE
+        some = rows[:: 1 + len(rows) // FEW_ROWS]
+        return fits(X, np.float32) and self.error_in_single(X[some]) < SOLVER_TOLERANCE
 
     def leave_one_out(
         self,
@@ -378,6 +386,26 @@ class KernelBank(Bank):
         everyone = np.arange(len(support))
         K = between(everyone, everyone)
         return lambda a, b: K[a[:, None], b]
+
+
+def fits(X, dtype: type[np.floating]) -> bool:
+    """Tell whether the values of X are within the range of a type of numbers."""
+    return X.dtype == dtype or _largest(X) <= float(np.finfo(dtype).max)
+
+
+def check_fits(X, dtype: type[np.floating]) -> None:
+    """Raise a ``ValueError`` if values of X are out of the range of a type of numbers."""
+    if not fits(X, dtype):
+        raise ValueError(
+            f"X has values as large as {_largest(X):.2g}, beyond the range of "
+            f"dtype=np.{np.dtype(dtype).name}: scale the features, or use dtype=np.float64."
+        )
+
+
+def _largest(X) -> float:
+    """Return the largest of the absolute values."""
+    values = X.data if issparse(X) else X
+    return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
 
 
 def _check_memory(n_free: int) -> None:

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
+from manyclass._rows import without_duplicates
 from manyclass.banks.generic import LEAST, Bank, Evidence, Kind, Scorer, Untrusted
 from manyclass.banks.kernel import KernelBank, KernelMachine
 from manyclass.banks.kernels import Kernel, resolve_gamma
@@ -170,7 +171,7 @@ class KernelLogisticBank(KernelBank):
         """
         if not self.converged:
             raise Untrusted("the solver stopped before it converged")
-        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        X = self._readable(X)
         rows = np.arange(len(y)) if rows is None else rows
         used = [_rows_of(y, column, np.flatnonzero(weights > 0)) for column in code.T]
         grams, duals, bound = _grams(self.kernel, X, used), self.duals.tocsc(), self.C * weights
@@ -244,6 +245,7 @@ def fit_kernel_logistic_bank(
     """
     estimator._check_parameters()
     X = check_array(X, accept_sparse=accepted_sparse(estimator.kernel), dtype=np.float64)
+    X = without_duplicates(X)
     weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight)
     kernel = estimator._make_kernel(X, weights)
     rows = rows[weights[rows] > 0]

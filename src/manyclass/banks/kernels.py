@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse
 from sklearn.utils.extmath import row_norms
 
+from manyclass._rows import without_duplicates
 from manyclass.banks._block_kernels import exponentiate, measure_far, measure_far_sparse
 from manyclass.banks.own_kernels import OwnKernel
 
@@ -178,9 +179,6 @@ def _power(G: NDArray, degree: float) -> NDArray:
 
 def _sorted_parts(X) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
     """Return values, column numbers in ascending order, and starts of the rows."""
-    X = csr_array(X)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
+    X = without_duplicates(csr_array(X))
     data = np.require(X.data, np.float64, ["C", "W"])
     return data, X.indices.astype(np.int64), X.indptr.astype(np.int64)

@@ -16,9 +16,10 @@ from sklearn.utils import check_array
 from manyclass import codes
 from manyclass._interrupts import hearing_interrupts
 from manyclass._jobs import run_tasks
+from manyclass._rows import without_duplicates
 from manyclass._sklearn import take_rows
 from manyclass.banks.generic import column_batches, with_narrow_indices
-from manyclass.banks.kernel import FEW_ROWS, SOLVER_TOLERANCE, KernelBank
+from manyclass.banks.kernel import FEW_ROWS, SOLVER_TOLERANCE, KernelBank, check_fits
 from manyclass.banks.kernels import Kernel, resolve_gamma
 from manyclass.banks.own_kernels import OwnKernel, takes_any_rows
 from manyclass.banks.pairwise import part_of
@@ -57,7 +58,9 @@ def fit_kernel_bank(
     bit of C.
     """
     if not takes_any_rows(estimator):
-        X = with_narrow_indices(check_array(X, accept_sparse="csr", dtype=np.float64))
+        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        X = with_narrow_indices(without_duplicates(X))
+        check_fits(X, dtype)
     if estimator.kernel == "precomputed" and X.shape[0] != X.shape[1]:
         raise ValueError(
             f"X has shape {X.shape}: with kernel='precomputed' it must be the square matrix of the "

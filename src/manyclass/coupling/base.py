@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from manyclass import codes
+from manyclass._jobs import check_n_jobs
 from manyclass.combining import Combination, Combiner
 from manyclass.coupling._kernels import condense, find_outside
 from manyclass.coupling._row_kernels import incoherence_of
@@ -108,6 +109,7 @@ def couple_blocks(
     """Couple ``n`` rows block by block; workspace does not grow with ``n``."""
     rule.check_code(code)
     _check_limits(rule)
+    check_n_jobs(n_jobs)
     k, n_columns = code.shape
     column_weights = check_weights(weights, n_columns)
     solve = rule.prepare(code, column_weights)

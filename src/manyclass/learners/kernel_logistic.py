@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass._restoring import unchanged_on_error
+from manyclass._rows import without_duplicates
 from manyclass._sklearn import check_sample_weight, n_samples
 from manyclass.banks.kernel_logistic import (
     accepted_sparse,
@@ -199,6 +200,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         sparse = accepted_sparse(self.kernel)
         X, y = validate_data(self, X, y, accept_sparse=sparse, dtype=np.float64)
+        X = without_duplicates(X)
         check_classification_targets(y)
         weights = check_sample_weight(sample_weight, X)
         support = np.flatnonzero(weights > 0)
@@ -246,6 +248,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         sparse = accepted_sparse(self.kernel_.name)
         X = validate_data(self, X, accept_sparse=sparse, dtype=np.float64, reset=False)
+        X = without_duplicates(X)
         S = self.support_vectors_ if sparse else self.support_
         origin = self.kernel_.origin(S)
         rows, size = self.kernel_.rows(S, origin), max(1, BLOCK_ENTRIES // len(self.support_))

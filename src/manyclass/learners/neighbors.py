@@ -20,6 +20,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass._restoring import unchanged_on_error
+from manyclass._rows import without_duplicates
 from manyclass.learners._neighbors_kernel import (
     contrast_distances,
     count_distance_errors,
@@ -369,7 +370,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
             dtype=np.float64,
         )
         # One kind of array, so that the kernels are compiled once.
-        return X if issparse(X) else np.require(X, requirements=["C", "W"])
+        return without_duplicates(X) if issparse(X) else np.require(X, requirements=["C", "W"])
 
     def _check_evidence(self) -> _Evidence:
         """Return what the name stands for."""
