@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ def _check_not_empty(estimator, X) -> None:
     """Refuse what has no rows, or no columns, in the words that arrays are refused with."""
     shape = getattr(X, "shape", None) or (n_samples(X),)
     for size, name in zip(shape[:2], ("sample", "feature"), strict=False):
-        if size == 0:
+        if isinstance(size, Integral) and size == 0:  # lazy frames do not know theirs
             raise ValueError(
                 f"Found array with 0 {name}(s) (shape={tuple(shape)}) while a minimum of 1 is "
                 f"required by {type(estimator).__name__}."
