@@ -545,6 +545,17 @@ def test_negative_eigenvalues_by_rounding(n, C, centre, scale):
         assert KernelLogisticRegression(C=C, kernel="linear").fit(Z, t).score(Z, t) > 0.7
 
 
+@pytest.mark.parametrize("n", [30, 240, 500])
+def test_where_float64_has_no_digits_left_that_is_said(n):
+    rng = np.random.default_rng(0)
+    Z = 1e8 * rng.normal(size=(n, 5))
+    t = Z[:, 0] + Z[:, 1] + 1e8 * rng.normal(size=n) > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.warns(ConvergenceWarning, match="did not converge"):
+            KernelLogisticRegression(C=1e4, kernel="linear").fit(Z, t)
+
+
 @pytest.mark.parametrize("size", [1.0, 1e8])
 def test_eigenvalues_that_rounding_does_not_explain(size):
     points = np.random.default_rng(0).normal(size=(40, 3))

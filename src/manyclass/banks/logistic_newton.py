@@ -176,7 +176,8 @@ def _refined(
     """
     at = _accurate(K, loss, _settled(newton.K, at.a, np.zeros_like(at.a)), at.f)
     while at.gradient > tol and n_iter < max_iter:
-        to, length = newton.towards(loss, at)
+        with np.errstate(over="ignore", invalid="ignore"):
+            to, length = newton.towards(loss, at)
         n_iter += 1
         if not np.isfinite(to.Ka).all():
             break

@@ -150,16 +150,20 @@ class Newton:
 
         The same point again if numbers overflow on the way.
         """
+        with np.errstate(over="ignore", invalid="ignore"):
+            new = self._step(loss, at)
+        return new if np.isfinite(new.objective) else at
+
+    def _step(self, loss: Loss, at: Point) -> Point:
         to, length = self.towards(loss, at)
         a = at.a + length * to.a
         # Rounding adds up over the steps, but only what it is at the last ones counts.
         fresh = self.exact or at.gradient < ROUGH
         Ka = symmetric_product(self.K, a) if fresh else at.Ka + length * to.Ka
-        new = Point(loss, a, at.b + length * to.b, Ka)
-        return new if np.isfinite(new.objective) else at
+        return Point(loss, a, at.b + length * to.b, Ka)
 
     def towards(self, loss: Loss, at: Point) -> tuple[Direction, float]:
-        """Return the Newton direction, and how far to go."""
+        """Return the Newton direction, and how far to go; not finite if numbers overflow."""
         to = _direction(self.K, loss, at, self.factor, self.size)
         if to.exhausted and not self.exact:
             self.factor, self.exact = _factor_exactly(self.K), True
