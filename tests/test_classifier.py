@@ -29,7 +29,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC, LinearSVC, NuSVC
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
@@ -471,6 +472,27 @@ class TestBlocks:
         assert model.predict_proba(empty).shape == (0, len(model.classes_))
         with pytest.raises(ValueError, match="features"):
             model.predict(np.empty((0, 7)))
+
+    @pytest.mark.parametrize("learner", [DecisionTreeClassifier(random_state=0), GaussianNB()])
+    @pytest.mark.parametrize("dtype", [np.float64, object])
+    def test_missing_names_are_said_once(self, learner, dtype):
+        """Not once for every column."""
+        model = CoupledClassifier(learner, temperature=False).fit(FRAME, names)
+        rows = X.astype(dtype)
+        with warnings.catch_warnings(record=True) as record:
+            warnings.simplefilter("always")
+            p = model.predict_proba(rows)
+        (said,) = [str(one.message) for one in record]
+        assert said.startswith("X does not have valid feature names, but CoupledClassifier was")
+        assert_array_equal(p, model.predict_proba(FRAME))
+
+    def test_missing_names_of_a_precomputed_kernel_are_said_once(self):
+        K = X @ X.T
+        model = CoupledClassifier(NuSVC(kernel="precomputed", nu=0.1), combiner="max-wins")
+        model.fit(pd.DataFrame(K, columns=[f"k{i}" for i in range(len(K))]), names)
+        with pytest.warns(UserWarning, match="valid feature names, but CoupledClass") as record:
+            model.predict(K)
+        assert len(record) == 1
 
 
 # -- real data -------------------------------------------------------------------------

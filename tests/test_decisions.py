@@ -369,6 +369,32 @@ class TestEstimatePrior:
         # By rows that take it for as probable as others it is all there is.
         assert_allclose(estimate_prior([[0.2, 0.3, 0.5]], [share, 1, 1]), [1, 0, 0], atol=1e-9)
 
+    @pytest.mark.parametrize("doubt", [1e-6, 1e-10, 1e-15, 1e-20])
+    @pytest.mark.parametrize("share", [0.5, 0.1, 0.01, 0.001])
+    @pytest.mark.parametrize(("many", "few"), [(26, 1), (100, 3), (5, 1)])
+    def test_a_share_of_0_is_not_for_ever(self, doubt, share, many, few):
+        p = np.repeat([[1 - doubt, doubt], [doubt, 1 - doubt]], [many, few], axis=0)
+        expected = np.array([many, few]) / (many + few)
+        estimate = estimate_prior(p, [share, 1 - share])
+        assert_allclose(estimate, expected, atol=2 * doubt / share + 1e-9)
+
+    @few
+    @given(seeds, st.integers(2, 4), st.sampled_from([1.0, 20.0, 200.0]), st.integers(0, 200))
+    def test_no_less_likely_than_em_at_the_extremes(self, seed, k, sharpness, rarest):
+        rng = np.random.default_rng(seed)
+        logs = sharpness * rng.normal(size=(10, k))
+        p = np.exp(logs - logs.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        old = 10.0 ** -rng.uniform(0, rarest, size=k)
+        weights = rng.uniform(0.1, 1, size=10)
+        best = naive.log_likelihood(p, old, weights, estimate_prior(p, old, sample_weight=weights))
+        other = np.full(k, 1 / k)  # which, unlike trained, has a share for every class
+        ratio = p / (old / old.sum())
+        for _ in range(300):
+            other *= (weights / (ratio @ other)) @ ratio
+            other /= other.sum()
+        assert naive.log_likelihood(p, old, weights, other) <= best + 1e-8
+
     def test_a_share_too_small_to_divide_by(self):
         with pytest.raises(ValueError, match="a share of 5e-311 for class 1, too small.*Leave"):
             estimate_prior([[0.5, 0.5, 0.0]], [1, 1e-310, 1])

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from fuzz.targets import TARGETS, attack, check_probabilities, target_of
-from manyclass import CoupledClassifier, CoupledSVC, codes, couple
+from manyclass import CoupledClassifier, CoupledSVC, DecisionClassifier, codes, couple
 from manyclass.calibration import Isotonic, Sigmoid, fit_temperature
 from manyclass.coupling import KullbackLeibler, LeastSquares, RefregierVallet, Zadrozny
 from manyclass.decoding import Hamming
@@ -313,6 +314,40 @@ class TestFaultsThatWere:
         path.write_text(",".join(COLUMNS) + f"\n{line}\n")
         with pytest.raises(ValueError, match=f"results.csv is {message}"):
             list(Results(path))
+
+
+def _products(a, b):
+    return np.asarray(a) @ np.asarray(b).T
+
+
+@pytest.mark.parametrize(
+    "model", [*MODELS.values(), CoupledSVC(kernel=_products), DecisionClassifier(GaussianNB())]
+)
+class TestNothingToLearnFrom:
+    @pytest.mark.parametrize(
+        "empty",
+        [
+            pd.DataFrame(columns=["a", "b"]),
+            pd.DataFrame(columns=["a", "b"], dtype=float),
+            np.empty((0, 2), dtype=object),
+            np.empty((0, 2)),
+            sparse.csr_array((0, 2)),
+        ],
+    )
+    def test_no_rows(self, model, empty):
+        with pytest.raises(ValueError, match=r"0 sample\(s\) \(shape=\(0, 2\)\).*required by"):
+            clone(model).fit(empty, [])
+
+    @pytest.mark.parametrize("bare", [pd.DataFrame(index=range(30)), np.empty((30, 0))])
+    def test_no_columns(self, model, bare):
+        """Of all rows: not those of the first pair of classes."""
+        with pytest.raises(ValueError, match=r"0 feature\(s\) \(shape=\(30, 0\)\).*required by"):
+            clone(model).fit(bare, index)
+
+
+def test_no_rows_of_any_shape():
+    with pytest.raises(ValueError, match=r"0 sample\(s\) .* required by CoupledSVC"):
+        CoupledSVC(kernel=_products).fit([], [])
 
 
 def _labels(make):

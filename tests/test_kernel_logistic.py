@@ -519,6 +519,51 @@ def test_a_failed_fit_leaves_the_model_alone():
     assert_array_equal(model.decision_function(X_new), expected)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_raw_features_are_no_reason_to_refuse(seed):
+    rng = np.random.default_rng(seed)
+    Z = np.c_[rng.uniform(18, 80, 100), rng.normal(4e4, 1.5e4, 100)]  # age and income
+    t = Z[:, 0] + 10 * rng.normal(size=100) > 50
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert KernelLogisticRegression(kernel="linear").fit(Z, t).score(Z, t) > 0.75
+
+
+@pytest.mark.parametrize("n", [30, 240, 500])
+@pytest.mark.parametrize("C", [1.0, 1e4, 1e6])
+@pytest.mark.parametrize(
+    ("centre", "scale"), [(0, 1e3), (1e4, 1), (1e5, 1), ([2e3, 5e4, 0], [5, 2e4, 1])]
+)
+def test_negative_eigenvalues_by_rounding(n, C, centre, scale):
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(n, 3))
+    t = Z[:, 0] + Z[:, 1] + rng.normal(size=n) > 0
+    Z = centre + scale * Z
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert KernelLogisticRegression(C=C, kernel="linear").fit(Z, t).score(Z, t) > 0.7
+
+
+@pytest.mark.parametrize("n", [30, 240, 500])
+def test_where_float64_has_no_digits_left_that_is_said(n):
+    rng = np.random.default_rng(0)
+    Z = 1e8 * rng.normal(size=(n, 5))
+    t = Z[:, 0] + Z[:, 1] + 1e8 * rng.normal(size=n) > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.warns(ConvergenceWarning, match="did not converge"):
+            KernelLogisticRegression(C=1e4, kernel="linear").fit(Z, t)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e8])
+def test_eigenvalues_that_rounding_does_not_explain(size):
+    points = np.random.default_rng(0).normal(size=(40, 3))
+    K = size * (points @ points.T - 1e-6 * np.eye(40))
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        KernelLogisticRegression(C=1e8, kernel="precomputed").fit(K, TWO[:40])
+
+
 def cosines(a, b):
     return np.cos(2.0 * a @ b.T)
 

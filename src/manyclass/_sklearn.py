@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -72,13 +73,27 @@ def check_any_rows(
     if of_any_shape and len(getattr(X, "shape", ())) != 2:
         if reset:
             _forget_features(estimator)
+            _check_not_empty(estimator, X)
         return X
     if not is_plain_numeric(X):
+        if reset:
+            _check_not_empty(estimator, X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
     return validate_data(
         estimator, X, reset=reset, accept_sparse=sparse, dtype=None, ensure_all_finite=False
     )
+
+
+def _check_not_empty(estimator, X) -> None:
+    """Refuse what has no rows, or no columns, in the words that arrays are refused with."""
+    shape = getattr(X, "shape", None) or (n_samples(X),)
+    for size, name in zip(shape[:2], ("sample", "feature"), strict=False):
+        if isinstance(size, Integral) and size == 0:  # lazy frames do not know theirs
+            raise ValueError(
+                f"Found array with 0 {name}(s) (shape={tuple(shape)}) while a minimum of 1 is "
+                f"required by {type(estimator).__name__}."
+            )
 
 
 def _forget_features(estimator) -> None:

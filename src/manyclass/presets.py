@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sklearn.base import ClassifierMixin
 from sklearn.svm import SVC
 
+from manyclass._names import quoted
 from manyclass.classifier import CoupledClassifier
 from manyclass.learners import KernelLogisticRegression
 
@@ -105,7 +106,13 @@ def duan(
 def _method(name: str) -> Method:
     if isinstance(name, str) and name in DUAN:
         return DUAN[name]
-    folded = {known.lower(): known for known in DUAN}
-    close = [folded[one] for one in get_close_matches(str(name).lower(), folded, n=2, cutoff=0.7)]
+    close = _near_misses(str(name).lower()) if name else []
     hint = f" (did you mean {' or '.join(close)}?)" if close else ""
-    raise ValueError(f"no method {name!r} in the paper{hint}: choose from {', '.join(DUAN)}.")
+    raise ValueError(f"no method {quoted(name)} in the paper{hint}: choose from {', '.join(DUAN)}.")
+
+
+def _near_misses(name: str) -> list[str]:
+    """Return the methods whose names begin so, or else those with names much like it."""
+    folded = {known.lower(): known for known in DUAN}
+    begun = [folded[known] for known in folded if known.startswith(name) and known != name]
+    return begun or [folded[one] for one in get_close_matches(name, folded, n=2, cutoff=0.7)]

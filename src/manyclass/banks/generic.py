@@ -122,6 +122,7 @@ class Bank:
             model, X = model.estimator, model.cut(X, rows)
         elif rows is not None:
             X = take_rows(X, rows)
+        X = _with_names_of(model, X)
         if self.kind == "margin":
             return np.asarray(model.decision_function(X), dtype=np.float64).reshape(-1)
         r = np.asarray(model.predict_proba(X), dtype=np.float64)
@@ -333,6 +334,21 @@ def with_narrow_indices(X):
         return X
     parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return type(X)(parts, shape=X.shape)
+
+
+def _with_names_of(model, X):
+    """Return an array as a frame, if the model was fitted on one and would miss its names.
+
+    That they are missing has been said once, of X as it was given, and not for every column.
+    """
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or type(X) is not np.ndarray or X.ndim != 2 or X.shape[1] != len(names):
+        return X
+    try:
+        from pandas import DataFrame
+    except ImportError:  # it was a frame of another kind
+        return X
+    return DataFrame(X, columns=names, copy=False)
 
 
 def _overwrites(estimator) -> bool:

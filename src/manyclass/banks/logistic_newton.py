@@ -103,7 +103,7 @@ def solve(
     array([ 0.4446, -0.4446])
     """
     loss, inner = Loss(np.where(positive, 1.0, -1.0), bound), _centred(K)
-    newton = Newton(inner, bound, _size(K))
+    newton = Newton(_certain(inner, bound, _size(K)), bound, _size(K))
     if start is not None and inner is not K:
         start = start[0], start[1] + float(accurate_product(K, start[0]).mean())
     at, n_iter = newton.minimise(loss, tol, max_iter, start)
@@ -124,10 +124,26 @@ def _centred(K: Array) -> Array:
     size = np.diagonal(K).mean()
     if size - K[:: 1 + len(K) // FEW].mean() > PREVAILING * size:
         return K
-    means = K.mean(axis=0)
-    inner: Array = K - means
-    inner -= (means - means.mean())[:, None]
+    inner: Array = K.copy()
+    for _ in range(2):  # the second time for the rounding of large means, n times that of entries
+        means = inner.mean(axis=0)
+        inner -= means
+        inner -= (means - means.mean())[:, None]
     return inner
+
+
+def _certain(K: Array, bound: Array, size: float) -> Array:
+    """Return K, with the noise of its rounding on the diagonal where C makes it matter.
+
+    Entries that are wrong by EPSILON times the size of their terms change eigenvalues by up
+    to n times that, and zeros become negative: those of W^1/2 K W^1/2 must stay above -1.
+    """
+    noise = EPSILON * size * len(K)
+    if 0.25 * noise * bound.max() < ROUGH:
+        return K
+    raised = K.copy()
+    raised.flat[:: len(K) + 1] += noise
+    return raised
 
 
 def _rounding(K: Array, a: Array) -> float:
@@ -160,7 +176,8 @@ def _refined(
     """
     at = _accurate(K, loss, _settled(newton.K, at.a, np.zeros_like(at.a)), at.f)
     while at.gradient > tol and n_iter < max_iter:
-        to, length = newton.towards(loss, at)
+        with np.errstate(over="ignore", invalid="ignore"):
+            to, length = newton.towards(loss, at)
         n_iter += 1
         if not np.isfinite(to.Ka).all():
             break

@@ -34,6 +34,7 @@ GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 ROUGH, FINE = 0.1, 0.01  # share of the gradient that a step may leave, far and near
 FLATTENED = 0.1  # share of the slope that may be left where a step ends
 NEAR = 1e-3  # a change of b that Newton's method is sure of
+ENDLESS = 1e3  # times a Newton step that never ends, if its curvature is negative
 ROUNDING = 1e-12  # of sums, relative to their terms
 TINY = np.finfo(np.float64).tiny
 
@@ -60,8 +61,9 @@ class Loss:
         return self.bound * expit(f) * expit(-f)
 
     def shift(self, f: Array) -> float:
-        """Return the Newton step of a constant added to f."""
-        return float(self.dual(f).sum() / max(self.curvature(f).sum(), TINY))
+        """Return the Newton step of a constant added to f, infinite where all p are 0 or 1."""
+        with np.errstate(over="ignore"):
+            return float(self.dual(f).sum() / max(self.curvature(f).sum(), TINY))
 
     def constant(self) -> float:
         """Return the constant f with the least loss."""
@@ -148,16 +150,20 @@ class Newton:
 
         The same point again if numbers overflow on the way.
         """
+        with np.errstate(over="ignore", invalid="ignore"):
+            new = self._step(loss, at)
+        return new if np.isfinite(new.objective) else at
+
+    def _step(self, loss: Loss, at: Point) -> Point:
         to, length = self.towards(loss, at)
         a = at.a + length * to.a
         # Rounding adds up over the steps, but only what it is at the last ones counts.
         fresh = self.exact or at.gradient < ROUGH
         Ka = symmetric_product(self.K, a) if fresh else at.Ka + length * to.Ka
-        new = Point(loss, a, at.b + length * to.b, Ka)
-        return new if np.isfinite(new.objective) else at
+        return Point(loss, a, at.b + length * to.b, Ka)
 
     def towards(self, loss: Loss, at: Point) -> tuple[Direction, float]:
-        """Return the Newton direction, and how far to go."""
+        """Return the Newton direction, and how far to go; not finite if numbers overflow."""
         to = _direction(self.K, loss, at, self.factor, self.size)
         if to.exhausted and not self.exact:
             self.factor, self.exact = _factor_exactly(self.K), True
@@ -242,9 +248,9 @@ def _direction(K: Array, loss: Loss, at: Point, factor: _Factor, size: float) ->
     root = np.sqrt(loss.curvature(at.f))
     precondition = factor(root)
     normal = precondition(root)
-    size = max(float(root @ normal), TINY)
+    steepness = max(float(root @ normal), TINY)
     excess = float(at.r.sum() - at.a.sum())
-    y = normal * (excess / size)
+    y = normal * (excess / steepness)
     da, db = root * y - at.r, 0.0
     Kda = symmetric_product(K, da)
     residual = -y - root * Kda
@@ -253,7 +259,7 @@ def _direction(K: Array, loss: Loss, at: Point, factor: _Factor, size: float) ->
     share, rounding = ROUGH if at.gradient > FINE else FINE, ROUNDING * at.objective
     for products in range(limit + 1):
         z = precondition(residual)
-        shift = float(root @ z / size)
+        shift = float(root @ z / steepness)
         z -= shift * normal
         residual -= shift * root
         db += shift
@@ -295,9 +301,12 @@ def _step_length(loss: Loss, at: Point, to: Direction) -> float:
             if slope <= 0 or change <= 0:
                 break
         low, high = (length, high) if slope < 0 else (low, length)
-        length -= float(slope / (square + loss.curvature(f) @ df**2))
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # flat: brackets decide
+            length -= float(slope / (square + loss.curvature(f) @ df**2))
         if not low < length < high:
             length = 0.5 * (low + high) if np.isfinite(high) else 4.0 * low
+        if square < 0.0 and length > ENDLESS:  # a minimum that rounding hides
+            return 0.0
     return length
 
 

@@ -124,13 +124,18 @@ def check_k(k: Any) -> int:
     return check_integer("k (the number of classes)", k, 2)
 
 
+def is_buildable(k: int, n_columns: int) -> bool:
+    """Tell whether a code takes no more memory than it can be worth."""
+    return k * n_columns <= MOST_ENTRIES
+
+
 def check_size(name: str, k: int, n_columns: int, instead: str) -> None:
     """Raise a ``ValueError`` before a code is built that takes more memory than it can be worth.
 
     ``instead`` says what to do.
     """
-    entries = k * n_columns
-    if entries > MOST_ENTRIES:
+    if not is_buildable(k, n_columns):
+        entries = k * n_columns
         raise ValueError(
             f"the {name} code of k={k} classes has {n_columns} columns: a matrix of "
             f"{entries / 1e9:.3g} GB, and codes are built up to {MOST_ENTRIES / 1e9:.1f} GB. "

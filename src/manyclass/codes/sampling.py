@@ -22,6 +22,7 @@ SPARSE: Letters = (1, 0, 0, -1)
 DENSE: Letters = (1, -1)
 
 _LISTABLE = 1024  # so many distinct columns or fewer are listed rather than drawn blindly
+_COUNTABLE = 64  # classes up to which all columns are counted, 2**63 and more
 _BATCH = 2**22  # random numbers held at once
 _COMPARED = 39  # leading entries that tell columns apart: 3**39 still fits in 64 bits
 
@@ -33,8 +34,14 @@ def sampler_for(k: int, n_columns: int, letters: Letters) -> Sampler:
     return FreshColumns(k, n_columns, letters)
 
 
-def n_distinct_columns(k: int, letters: Letters) -> int:
-    """Count columns with both signs, up to negation, by inclusion and exclusion."""
+def n_distinct_columns(k: int, letters: Letters) -> float:
+    """Count columns with both signs, up to negation, by inclusion and exclusion.
+
+    Where they are more than any code can have, the number has too many digits to write down:
+    infinitely many.
+    """
+    if k > _COUNTABLE:
+        return math.inf
     size = len(set(letters))
     return (size**k - 2 * (size - 1) ** k + (size - 2) ** k) // 2
 

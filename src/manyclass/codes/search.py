@@ -13,6 +13,7 @@ from manyclass.codes.checks import (
     check_integer,
     check_k,
     check_size,
+    is_buildable,
     tells_classes_apart,
 )
 from manyclass.codes.identifiability import is_identifiable
@@ -117,7 +118,7 @@ def _random_code(
     n_draws = check_integer("n_draws", n_draws, 1)
     n_distinct = n_distinct_columns(k, letters)
     if n_columns is None:
-        n_columns = min(math.ceil(columns_per_bit * math.log2(k)), n_distinct)
+        n_columns = int(min(math.ceil(columns_per_bit * math.log2(k)), n_distinct))
     n_columns = check_integer("n_columns", n_columns, 1)
     if n_columns > n_distinct:
         raise ValueError(
@@ -125,7 +126,7 @@ def _random_code(
             "classes (a column and its negative are the same problem). Ask for at most "
             f"{n_distinct}, or leave n_columns unset."
         )
-    check_size("random", k, n_columns, "Ask for fewer by n_columns.")
+    check_size("random", k, n_columns, _fewer_columns(k))
     if n_columns == n_distinct:
         n_draws = 1  # all draws are the same up to order and sign
     sampler = sampler_for(k, n_columns, letters)
@@ -137,6 +138,18 @@ def _random_code(
             f"classes {need}. Raise n_draws or n_columns."
         )
     return code
+
+
+def _fewer_columns(k: int) -> str:
+    """Say what to do if a random code is too large.
+
+    Two rows of n columns agree with a probability of at most 2^-n: for k(k - 1)/2 pairs not to,
+    it takes 2 log2(k) columns.
+    """
+    enough = math.ceil(2 * math.log2(k))
+    if is_buildable(k, enough):
+        return f"Ask for fewer by n_columns, but no less than {enough} to tell the classes apart."
+    return "Merge classes into groups: so many cannot be told apart by a random code that fits."
 
 
 def _best_draw(

@@ -251,8 +251,13 @@ def _step(
 
 
 def _em(pi: Array, at: _Likelihood) -> Array:
-    """Return where a step of EM leads, which always gains; a share of 0 stays."""
-    ahead = pi * np.minimum(at.gradient, GREATEST)
+    """Return where a step of EM leads, which always gains.
+
+    A share of 0 would stay, even where the rows ask for more: it becomes one that the next
+    step can multiply, so small that the other classes do not miss it.
+    """
+    g = np.minimum(at.gradient, GREATEST)
+    ahead = np.where((pi == 0) & (g > 1), 1.0 / np.maximum(g, FAR), pi * g)
     return ahead / ahead.sum()
 
 
