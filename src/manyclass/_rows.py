@@ -11,22 +11,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, csr_matrix, issparse, isspmatrix
+from scipy.sparse import csr_array, csr_matrix, isspmatrix
 
 from manyclass import _sklearn
+from manyclass._columns import check_columns
+from manyclass._columns import is_by_columns as is_by_columns
 from manyclass._rows_kernel import count_entries, gather_rows
 
 BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # values are copied, not computed with
 
 
-def is_by_columns(X: Any) -> bool:
-    """Tell whether X is a sparse matrix that is stored by its columns."""
-    return issparse(X) and X.format == "csc"
-
-
 def by_rows(X: Any) -> Any:
     """Return X itself, or stored by rows if it is stored by its columns."""
-    return X.tocsr() if is_by_columns(X) else X
+    if not is_by_columns(X):
+        return X
+    check_columns(X)
+    return X.tocsr()
 
 
 def take_rows(X: Any, rows: Any, axis: int = 0) -> Any:
@@ -42,6 +42,7 @@ def take_rows(X: Any, rows: Any, axis: int = 0) -> Any:
     """
     if not is_by_columns(X):
         return _sklearn.take_rows(X, rows, axis=axis)
+    check_columns(X)
     if axis == 1:
         return _sklearn.take_rows(X, rows, axis=1).tocsr()
     if X.data.dtype.itemsize not in BITS:
@@ -54,6 +55,7 @@ def _rows_of_columns(X: Any, rows: NDArray[np.intp]) -> Any:
     order = np.argsort(rows, kind="stable")
     first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=X.shape[0]))])
     start, indices, data = (np.asarray(part) for part in (X.indptr, X.indices, X.data))
+    start, indices = _native(start), _native(indices[: start[-1]])
     counts = np.zeros(len(rows), dtype=np.int64)
     count_entries(indices, first, counts)
     begin = np.zeros(len(rows) + 1, dtype=np.int64)
@@ -64,4 +66,9 @@ def _rows_of_columns(X: Any, rows: NDArray[np.intp]) -> Any:
     end = begin[:-1].copy()
     gather_rows(data.view(bits), indices, start, first, order, end, values.view(bits), columns)
     kind = csr_matrix if isspmatrix(X) else csr_array
-    return kind((values, columns, begin.astype(width)), shape=(len(rows), X.shape[1]))
+    return kind((_native(values), columns, begin.astype(width)), shape=(len(rows), X.shape[1]))
+
+
+def _native(array: NDArray) -> NDArray:
+    """Return the array in the byte order of this machine."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
