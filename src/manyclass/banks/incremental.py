@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from manyclass._sklearn import check_fit_params, take_rows
+from manyclass._sklearn import check_fit_params
 from manyclass.banks.generic import Bank, ConstantModel, Kind, set_seed
 from manyclass.banks.linear import LinearBank
+from manyclass.banks.pairwise import copy_part
 
 
 def new_learners(estimator, n_columns: int, seeds: NDArray[np.int64] | None) -> list[Any]:
@@ -68,7 +69,7 @@ def _teach_column(learner, X, y, column, rows, params):
     if not hasattr(learner, "classes_"):
         sliced = {**sliced, "classes": np.array([0, 1])}
     # A copy: an error in another column must leave all of them as they were.
-    return deepcopy(learner).partial_fit(take_rows(X, rows), target, **sliced)
+    return deepcopy(learner).partial_fit(copy_part(X, rows), target, **sliced)
 
 
 def sides_in(code: NDArray[np.int8], totals: NDArray[np.float64]) -> NDArray[np.bool_]:
