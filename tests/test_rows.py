@@ -18,8 +18,8 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, LinearSVC
 
-from manyclass import CoupledClassifier, CoupledSVC
-from manyclass._rows import by_rows, take_rows
+from manyclass import CoupledClassifier, CoupledSVC, _predicting, _rows
+from manyclass._rows import blocks_of_rows, by_rows, take_rows
 
 N = 1500
 
@@ -132,6 +132,65 @@ class TestTakeRows:
         assert taken.dtype.isnative
         assert taken.dtype == np.dtype(dtype).newbyteorder("=")
         assert_array_equal(taken.toarray(), np.arange(12.0).reshape(4, 3)[[2, 0]])
+
+
+class TestBlocksOfRows:
+    @settings(deadline=None, max_examples=60)
+    @given(
+        n=st.integers(1, 40),
+        size=st.integers(1, 50),
+        chunk=st.sampled_from([1, 50, 200, 2**26]),
+        chunks=st.sampled_from([1, 3, 8, 1000]),
+        form=st.sampled_from([sparse.csr_array, sparse.csc_array, sparse.csc_matrix, np.array]),
+    )
+    def test_are_the_rows_in_order(self, n, size, chunk, chunks, form):
+        dense = np.random.default_rng(n).poisson(0.5, (n, 5)) * np.arange(n)[:, None]
+        X = form(dense)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_rows, "CHUNK", chunk)
+            patch.setattr(_rows, "CHUNKS", chunks)
+            blocks = list(blocks_of_rows(X, size))
+        edges = list(range(0, n, size))
+        assert [(b.start, b.stop) for b, _ in blocks] == [(a, min(a + size, n)) for a in edges]
+        for place, block in blocks:
+            if form is np.array:
+                assert_array_equal(block, dense[place])
+            else:
+                assert_same(block, X.tocsr()[place])
+
+    def test_chunks_are_small_even_if_rows_are_not_alike(self, monkeypatch):
+        monkeypatch.setattr(_rows, "CHUNK", 2**10)
+        X = sparse.csc_array(np.vstack([np.ones((100, 50)), np.eye(900, 50)]))
+        sizes = [len(c.data) for c in (take_rows(X, part) for part in _rows._chunks(X, 2))]
+        assert max(sizes) <= len(X.data) / 8 + 2 * 50
+        assert sum(sizes) == len(X.data)
+
+
+class TestPredictionsFromColumns:
+    @pytest.mark.parametrize("learner", [LogisticRegression(), MultinomialNB(), SVC()])
+    @pytest.mark.parametrize("chunk", [1, 2**12, 2**26])
+    def test_are_those_of_rows(self, learner, chunk, monkeypatch):
+        X, y = matrix(300, 40), labels(300, 6)
+        model = CoupledClassifier(learner, cv=2, random_state=0).fit(X, y)
+        monkeypatch.setattr(_rows, "CHUNK", chunk)
+        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 15 * 16)
+        for ask in (model.predict_proba, model.predict, model.incoherence):
+            assert_array_equal(ask(X.tocsc()), ask(X))
+
+    def test_no_copy_of_all(self, monkeypatch):
+        X, y = matrix(), labels()
+        model = CoupledClassifier(Frugal(), cv=2).fit(X, y)
+        monkeypatch.setattr(_rows, "CHUNK", 2**10)
+        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 2**10)
+        by_columns = X.tocsc()
+        model.predict_proba(by_columns[:100])  # compiles what is to be compiled
+        tracemalloc.start()
+        try:
+            model.predict_proba(by_columns)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < size_of(X) / 3
 
 
 class Frugal(ClassifierMixin, BaseEstimator):

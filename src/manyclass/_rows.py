@@ -7,6 +7,8 @@ converted matrix would be.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,8 @@ from manyclass._columns import is_by_columns as is_by_columns
 from manyclass._rows_kernel import count_entries, gather_rows
 
 BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # values are copied, not computed with
+CHUNK = 2**26  # bytes of rows taken out of columns for predictions: 64 MB,
+CHUNKS = 8  # or an eighth of X, where that is more
 
 
 def by_rows(X: Any) -> Any:
@@ -47,13 +51,46 @@ def take_rows(X: Any, rows: Any, axis: int = 0) -> Any:
         return _sklearn.take_rows(X, rows, axis=1).tocsr()
     if X.data.dtype.itemsize not in BITS:
         return X.tocsr()[rows]
+    if isinstance(rows, slice):
+        return _rows_of_columns(X, np.arange(*rows.indices(X.shape[0])))
     return _rows_of_columns(X, np.arange(X.shape[0])[rows])
+
+
+def blocks_of_rows(X: Any, size: int) -> Iterator[tuple[slice, Any]]:
+    """Yield consecutive rows of X, ``size`` at a time, and which they are.
+
+    Out of columns, chunks of many blocks are taken: each takes a pass over all of X. One of them
+    is held at a time.
+    """
+    for part in _chunks(X, size) if is_by_columns(X) else [slice(0, _sklearn.n_samples(X))]:
+        chunk = take_rows(X, part) if is_by_columns(X) else X
+        n = part.stop - part.start
+        for first in range(0, n, size):
+            own = slice(first, min(first + size, n))
+            block = chunk if n <= size else _sklearn.take_rows(chunk, own)
+            yield slice(part.start + own.start, part.start + own.stop), block
+            del block
+        del chunk
+
+
+def _chunks(X: Any, size: int) -> list[slice]:
+    """Return rows of a matrix stored by columns that are as large as a chunk may be, or a block."""
+    n, width = X.shape[0], X.data.dtype.itemsize + np.dtype(np.int32).itemsize
+    total = width * int(X.indptr[-1])
+    most = max(CHUNK, total // CHUNKS)
+    counts = np.zeros(n, dtype=np.int64)
+    if total > most:
+        count_entries(_native(X.indices[: X.indptr[-1]]), np.arange(n + 1), counts)
+    before = (np.cumsum(counts) - counts)[::size]  # entries before each block
+    firsts = size * np.flatnonzero(np.diff(width * before // most, prepend=-1))
+    return [slice(a, b) for a, b in pairwise([*firsts.tolist(), n])]
 
 
 def _rows_of_columns(X: Any, rows: NDArray[np.intp]) -> Any:
     # Places of the rows that are taken, row by row: one may be taken several times.
     order = np.argsort(rows, kind="stable")
-    first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=X.shape[0]))])
+    first = np.zeros(X.shape[0] + 1, dtype=np.int64)
+    np.cumsum(np.bincount(rows, minlength=X.shape[0]), out=first[1:])
     start, indices, data = (np.asarray(part) for part in (X.indptr, X.indices, X.data))
     start, indices = _native(start), _native(indices[: start[-1]])
     counts = np.zeros(len(rows), dtype=np.int64)
