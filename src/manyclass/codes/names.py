@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from manyclass._names import quoted
 from manyclass.codes.checks import Code, check_integer
 from manyclass.codes.constructors import complete, one_vs_one, one_vs_rest, ordinal
 from manyclass.codes.search import Seed, dense_random, sparse_random
@@ -104,5 +105,7 @@ def _least_k(columns_for: Callable[[int], int], n_columns: int) -> int:
 
 def _family(name: str) -> _Family:
     if not isinstance(name, str) or name not in _FAMILIES:
-        raise ValueError(f"unknown code {name!r}: pass a code matrix or one of {', '.join(NAMES)}.")
+        raise ValueError(
+            f"unknown code {quoted(name)}: pass a code matrix or one of {', '.join(NAMES)}."
+        )
     return _FAMILIES[name]
