@@ -142,9 +142,11 @@ class TestBlocksOfRows:
         chunk=st.sampled_from([1, 50, 200, 2**26]),
         chunks=st.sampled_from([1, 3, 8, 1000]),
         form=st.sampled_from([sparse.csr_array, sparse.csc_array, sparse.csc_matrix, np.array]),
+        dtype=st.sampled_from(["f8", "f4", "i2", "g"]),
     )
-    def test_are_the_rows_in_order(self, n, size, chunk, chunks, form):
+    def test_are_the_rows_in_order(self, n, size, chunk, chunks, form, dtype):
         dense = np.random.default_rng(n).poisson(0.5, (n, 5)) * np.arange(n)[:, None]
+        dense = dense.astype(dtype)
         X = form(dense)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_rows, "CHUNK", chunk)

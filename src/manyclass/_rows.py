@@ -62,8 +62,9 @@ def blocks_of_rows(X: Any, size: int) -> Iterator[tuple[slice, Any]]:
     Out of columns, chunks of many blocks are taken: each takes a pass over all of X. One of them
     is held at a time.
     """
-    for part in _chunks(X, size) if is_by_columns(X) else [slice(0, _sklearn.n_samples(X))]:
-        chunk = take_rows(X, part) if is_by_columns(X) else X
+    parts = _chunks(X, size) if is_by_columns(X) else [slice(0, _sklearn.n_samples(X))]
+    for part in parts:
+        chunk = by_rows(X) if len(parts) == 1 else take_rows(X, part)
         n = part.stop - part.start
         for first in range(0, n, size):
             own = slice(first, min(first + size, n))
@@ -78,9 +79,10 @@ def _chunks(X: Any, size: int) -> list[slice]:
     n, width = X.shape[0], X.data.dtype.itemsize + np.dtype(np.int32).itemsize
     total = width * int(X.indptr[-1])
     most = max(CHUNK, total // CHUNKS)
+    if total <= most or X.data.dtype.itemsize not in BITS:  # those are converted in any case
+        return [slice(0, n)]
     counts = np.zeros(n, dtype=np.int64)
-    if total > most:
-        count_entries(_native(X.indices[: X.indptr[-1]]), np.arange(n + 1), counts)
+    count_entries(_native(X.indices[: X.indptr[-1]]), np.arange(n + 1), counts)
     before = (np.cumsum(counts) - counts)[::size]  # entries before each block
     firsts = size * np.flatnonzero(np.diff(width * before // most, prepend=-1))
     return [slice(a, b) for a, b in pairwise([*firsts.tolist(), n])]
@@ -91,8 +93,7 @@ def _rows_of_columns(X: Any, rows: NDArray[np.intp]) -> Any:
     order = np.argsort(rows, kind="stable")
     first = np.zeros(X.shape[0] + 1, dtype=np.int64)
     np.cumsum(np.bincount(rows, minlength=X.shape[0]), out=first[1:])
-    start, indices, data = (np.asarray(part) for part in (X.indptr, X.indices, X.data))
-    start, indices = _native(start), _native(indices[: start[-1]])
+    data, start, indices = np.asarray(X.data), _native(X.indptr), _native(X.indices[: X.indptr[-1]])
     counts = np.zeros(len(rows), dtype=np.int64)
     count_entries(indices, first, counts)
     begin = np.zeros(len(rows) + 1, dtype=np.int64)
@@ -108,4 +109,4 @@ def _rows_of_columns(X: Any, rows: NDArray[np.intp]) -> Any:
 
 def _native(array: NDArray) -> NDArray:
     """Return the array in the byte order of this machine."""
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
+    return np.asarray(array).astype(array.dtype.newbyteorder("="), copy=False)
