@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from manyclass import __version__, _interrupts, combining
+from manyclass._interrupts import ending_in_order
 from manyclass.cli import main
 
 COMMANDS = ["demo", "compare", "fit", "predict", "reproduce"]
@@ -156,3 +161,94 @@ class TestTermination:
         monkeypatch.setattr("manyclass.app.comparing.run", lambda arguments: 0)
         with ThreadPoolExecutor(1) as pool:
             assert pool.submit(main, ["compare"]).result() == 0
+
+
+def swallow(number):
+    with contextlib.suppress(KeyboardInterrupt):
+        signal.raise_signal(number)
+
+
+def call_back_from_c(number):
+    """Python says so, and goes on."""
+    raising = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(number))
+    raising()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
+class TestLostInterrupts:
+    @pytest.fixture(autouse=True)
+    def usual_handlers(self, monkeypatch):
+        """Whatever runs the tests may ignore some of them."""
+        monkeypatch.setattr(_interrupts, "EVERY", 0.1)
+        usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+        before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+        yield
+        assert {number: signal.getsignal(number) for number in usual} == usual
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        _interrupts._exit_codes[1:] = []
+
+    @pytest.mark.parametrize("lose", [swallow, call_back_from_c])
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_are_raised_again(self, number, lose, monkeypatch, capsys):
+        lost = []
+
+        def deaf(arguments):
+            for _ in range(3):
+                try:
+                    lose(number) if not lost else time.sleep(60)
+                except KeyboardInterrupt:
+                    if len(lost) == 2:
+                        raise
+                lost.append(number)
+            return 0
+
+        monkeypatch.setattr("manyclass.app.comparing.run", deaf)
+        monkeypatch.setattr("sys.unraisablehook", lambda unraisable: None)
+        assert main(["compare"]) == 128 + number
+        assert len(lost) == 2
+        assert capsys.readouterr().err.count("; nothing kept") == 1
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_those_on_their_way_are_not_raised_again(self, number):
+        tidied = []
+        with pytest.raises(KeyboardInterrupt), ending_in_order():
+            try:
+                signal.raise_signal(number)
+            finally:
+                time.sleep(0.5)
+                tidied.append(number)
+        assert tidied
+
+    def test_nothing_is_sent_once_the_command_is_done(self):
+        with ending_in_order():
+            swallow(signal.SIGINT)
+        time.sleep(0.3)
+
+    def test_the_keyboard_may_insist(self):
+        with ending_in_order():
+            swallow(signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+
+    def test_a_second_termination_ends_the_process(self):
+        script = """
+import contextlib, signal
+from manyclass._interrupts import Terminated, ending_in_order
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+with ending_in_order():
+    with contextlib.suppress(Terminated):
+        signal.raise_signal(signal.SIGTERM)
+    print(signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL, flush=True)
+    with contextlib.suppress(Terminated):
+        signal.raise_signal(signal.SIGTERM)
+    print("still there", flush=True)
+"""
+        paths = [str(Path(_interrupts.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stdout) == (-signal.SIGTERM, "True\n")

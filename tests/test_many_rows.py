@@ -10,14 +10,16 @@ import tracemalloc
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import coo_array, csc_matrix, csr_array
 from sklearn.datasets import make_blobs
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
+from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC
@@ -119,6 +121,25 @@ def data():
     return make_blobs(N_FIT, 50, centers=4, cluster_std=8.0, random_state=0)
 
 
+class InPlace(SVC):
+    """A kernel machine that halves the kernel where it stands, if it may."""
+
+    def __init__(self, copy=True):
+        super().__init__(kernel="precomputed")
+        self.copy = copy
+
+    def halved(self, K):
+        K = check_array(K, copy=self.copy, force_writeable=True)
+        K *= 0.5
+        return K
+
+    def fit(self, K, y):
+        return super().fit(self.halved(K), y)
+
+    def decision_function(self, K):
+        return super().decision_function(self.halved(K))
+
+
 class TestFit:
     def test_without_folds_there_is_no_copy_but_of_pairs(self, data):
         rows, labels = data
@@ -148,6 +169,28 @@ class TestFit:
         assert_array_equal(given, X)
         kept = model.set_params(estimator__standardscaler__copy=True).fit(X, y)
         assert_array_equal(kept.predict_proba(X), model.predict_proba(X))
+
+    @pytest.mark.parametrize("code", ["one-vs-rest", "one-vs-one"])
+    @pytest.mark.parametrize("cv", [None, 3])
+    def test_a_learner_that_changes_its_input_leaves_frames_alone(self, code, cv):
+        def model(copy):
+            pipeline = make_pipeline(MinMaxScaler(copy=copy), LogisticRegression())
+            return CoupledClassifier(pipeline, code=code, combiner="kl", cv=cv, random_state=0)
+
+        frame, before = pd.DataFrame(X.copy()), pd.DataFrame(X.copy())
+        p = model(copy=False).fit(frame, y).predict_proba(frame)
+        assert_array_equal(frame, before)
+        assert_array_equal(p, model(copy=True).fit(before, y).predict_proba(before))
+
+    @pytest.mark.parametrize("code", ["one-vs-rest", "one-vs-one"])
+    def test_a_learner_that_changes_a_kernel_leaves_frames_alone(self, code):
+        def model(copy):
+            return CoupledClassifier(InPlace(copy), code=code, combiner="kl", cv=3)
+
+        frame, before = pd.DataFrame(X @ X.T), pd.DataFrame(X @ X.T)
+        p = model(copy=False).fit(frame, y).predict_proba(frame)
+        assert_array_equal(frame, before)
+        assert_array_equal(p, model(copy=True).fit(before, y).predict_proba(before))
 
 
 class TestPredict:

@@ -95,3 +95,11 @@ def test_long_names_do_not_fill_the_screen(message):
         FAULTS[message]()
     assert len(str(error.value)) < MOST
     assert "very" in str(error.value) and "long name" in str(error.value)
+
+
+@pytest.mark.parametrize("option", ["code", "combiner", "calibration"])
+def test_long_names_of_options_are_cut(option):
+    with pytest.raises(ValueError, match=option) as caught:
+        CoupledClassifier(GaussianNB(), **{option: "c" * 10_000}).fit(X, y)
+    assert "'ccc" in str(caught.value)
+    assert len(str(caught.value)) < MOST

@@ -18,8 +18,8 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, LinearSVC
 
-from manyclass import CoupledClassifier, CoupledSVC
-from manyclass._rows import take_rows
+from manyclass import CoupledClassifier, CoupledSVC, _predicting, _rows
+from manyclass._rows import blocks_of_rows, by_rows, take_rows
 
 N = 1500
 
@@ -82,6 +82,117 @@ class TestTakeRows:
         taken = take_rows(X, [2, 0], axis=1)
         assert taken.format == "csr"
         assert_array_equal(taken.toarray(), X.toarray()[:, [2, 0]])
+
+    @pytest.mark.parametrize("beyond", [0, 3, -1, 10**9])
+    def test_what_is_behind_the_last_entry_does_not_count(self, beyond):
+        X = sparse.random_array((40, 9), density=0.3, format="csc", rng=0)
+        expected = X.tocsr()
+        X.indices = np.append(X.indices, np.full(50, beyond, X.indices.dtype))
+        X.data = np.append(X.data, np.full(50, 7.0))
+        assert_same(take_rows(X, np.array([5, 0, 5])), expected[[5, 0, 5]])
+        y = np.arange(40) % 3
+        found, same = (CoupledClassifier(MultinomialNB(), cv=2).fit(Z, y) for Z in (X, expected))
+        assert_array_equal(found.predict_proba(X), same.predict_proba(expected))
+
+    @pytest.mark.parametrize("row", [-1, 4, 10**9])
+    @pytest.mark.parametrize("dtype", ["f8", "c16"])
+    def test_entries_of_no_row(self, row, dtype):
+        X = sparse.csc_array(np.arange(12.0).reshape(4, 3).astype(dtype))
+        X.indices[5] = row
+        for axis in (0, 1):
+            with pytest.raises(ValueError, match="its indices are .* but it has 4 rows"):
+                take_rows(X, [0], axis=axis)
+        with pytest.raises(ValueError, match="its indices are"):
+            by_rows(X)
+
+    @pytest.mark.parametrize("learner", [MultinomialNB(), SVC()])
+    def test_models_do_not_read_entries_of_no_row(self, learner):
+        X, y = sparse.csc_array(np.arange(30.0).reshape(10, 3)), np.arange(10) % 2
+        model = CoupledClassifier(learner, cv=2).fit(X, y)
+        X.indices[5] = 10**9
+        for call in (lambda: model.fit(X, y), lambda: model.predict_proba(X)):
+            with pytest.raises(ValueError, match="its indices are 0 to 1000000000"):
+                call()
+
+    @pytest.mark.parametrize(
+        "start", [[0, 3, 7], [1, 3, 7, 11], [0, 7, 3, 11], [0, 3, 7, 12], [0, -1, 7, 11], []]
+    )
+    def test_broken_starts_of_columns(self, start):
+        X = sparse.csc_array(np.arange(12.0).reshape(4, 3))
+        X.indptr = np.array(start, dtype=np.int32)
+        with pytest.raises(ValueError, match="its indptr must have 4 numbers for 3 columns"):
+            take_rows(X, [0])
+
+    @pytest.mark.parametrize("dtype", [">f8", ">i2", ">c16", ">f4"])
+    def test_bytes_in_the_order_of_this_machine(self, dtype):
+        X = sparse.csc_array(np.arange(12.0).reshape(4, 3))
+        X.data = X.data.astype(dtype)
+        X.indices, X.indptr = X.indices.astype(">i4"), X.indptr.astype(">i4")
+        taken = take_rows(X, [2, 0])
+        assert taken.dtype.isnative
+        assert taken.dtype == np.dtype(dtype).newbyteorder("=")
+        assert_array_equal(taken.toarray(), np.arange(12.0).reshape(4, 3)[[2, 0]])
+
+
+class TestBlocksOfRows:
+    @settings(deadline=None, max_examples=60)
+    @given(
+        n=st.integers(1, 40),
+        size=st.integers(1, 50),
+        chunk=st.sampled_from([1, 50, 200, 2**26]),
+        chunks=st.sampled_from([1, 3, 8, 1000]),
+        form=st.sampled_from([sparse.csr_array, sparse.csc_array, sparse.csc_matrix, np.array]),
+        dtype=st.sampled_from(["f8", "f4", "i2", "g"]),
+    )
+    def test_are_the_rows_in_order(self, n, size, chunk, chunks, form, dtype):
+        dense = np.random.default_rng(n).poisson(0.5, (n, 5)) * np.arange(n)[:, None]
+        dense = dense.astype(dtype)
+        X = form(dense)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_rows, "CHUNK", chunk)
+            patch.setattr(_rows, "CHUNKS", chunks)
+            blocks = list(blocks_of_rows(X, size))
+        edges = list(range(0, n, size))
+        assert [(b.start, b.stop) for b, _ in blocks] == [(a, min(a + size, n)) for a in edges]
+        for place, block in blocks:
+            if form is np.array:
+                assert_array_equal(block, dense[place])
+            else:
+                assert_same(block, X.tocsr()[place])
+
+    def test_chunks_are_small_even_if_rows_are_not_alike(self, monkeypatch):
+        monkeypatch.setattr(_rows, "CHUNK", 2**10)
+        X = sparse.csc_array(np.vstack([np.ones((100, 50)), np.eye(900, 50)]))
+        sizes = [len(c.data) for c in (take_rows(X, part) for part in _rows._chunks(X, 2))]
+        assert max(sizes) <= len(X.data) / 8 + 2 * 50
+        assert sum(sizes) == len(X.data)
+
+
+class TestPredictionsFromColumns:
+    @pytest.mark.parametrize("learner", [LogisticRegression(), MultinomialNB(), SVC()])
+    @pytest.mark.parametrize("chunk", [1, 2**12, 2**26])
+    def test_are_those_of_rows(self, learner, chunk, monkeypatch):
+        X, y = matrix(300, 40), labels(300, 6)
+        model = CoupledClassifier(learner, cv=2, random_state=0).fit(X, y)
+        monkeypatch.setattr(_rows, "CHUNK", chunk)
+        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 15 * 16)
+        for ask in (model.predict_proba, model.predict, model.incoherence):
+            assert_array_equal(ask(X.tocsc()), ask(X))
+
+    def test_no_copy_of_all(self, monkeypatch):
+        X, y = matrix(), labels()
+        model = CoupledClassifier(Frugal(), cv=2).fit(X, y)
+        monkeypatch.setattr(_rows, "CHUNK", 2**10)
+        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 2**10)
+        by_columns = X.tocsc()
+        model.predict_proba(by_columns[:100])  # compiles what is to be compiled
+        tracemalloc.start()
+        try:
+            model.predict_proba(by_columns)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < size_of(X) / 3
 
 
 class Frugal(ClassifierMixin, BaseEstimator):

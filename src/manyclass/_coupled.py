@@ -348,7 +348,7 @@ class CoupledBase(Predictions, ABC):
         if self.calibration not in ("auto", None, *CALIBRATIONS):
             raise ValueError(
                 f"calibration must be 'auto', None or one of {sorted(CALIBRATIONS)}, got "
-                f"{self.calibration!r}."
+                f"{quoted(self.calibration)}."
             )
         if combiner.learns and self.cv is None:
             raise ValueError(

@@ -12,7 +12,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass._jobs import check_in_memory
-from manyclass._sklearn import check_any_rows, n_samples, take_rows
+from manyclass._rows import blocks_of_rows
+from manyclass._sklearn import check_any_rows, n_samples
 from manyclass.calibration import Calibration
 from manyclass.combining import Combination, Combiner, resolve
 from manyclass.coupling.base import couple_blocks, read_columns, warn_unconverged
@@ -198,21 +199,21 @@ class Predictions(ClassifierMixin, BaseEstimator):
         if getattr(X, "ndim", 0) == 2 and X.shape[0] == 0:  # as parts of large data may be
             validate_data(self, X, reset=False, skip_check_array=True)
             return np.empty((0, width))
-        X = check_any_rows(self, X, reset=False, of_any_shape=self._takes_any_rows())
+        X = check_any_rows(
+            self, X, reset=False, sparse=("csr", "csc"), of_any_shape=self._takes_any_rows()
+        )
         n, n_columns = n_samples(X), self.code_.shape[1]
         rows = max(1, BLOCK_ENTRIES // n_columns)
         if n_columns > MANY_COLUMNS:
             rows = max(rows, min(ROWS, MANY_ENTRIES // n_columns))
         out = np.empty((n, width))
         scores_of = self.bank_.scorer()
-        for first in range(0, n, rows):
-            last = min(first + rows, n)
-            block = X if n <= rows else take_rows(X, slice(first, last))
+        for place, block in blocks_of_rows(X, rows):
             values = scores_of(block)
-            check_no_nan(values, np.arange(first, last))
+            check_no_nan(values, np.arange(place.start, place.stop))
             if calibrated and self.calibration_ is not None:
                 self.calibration_.transform(values, out=values)
-            out[first:last] = of_block(values, block)
+            out[place] = of_block(values, block)
         return out
 
     def _takes_any_rows(self) -> bool:

@@ -7,21 +7,22 @@ converted matrix would be.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, csr_matrix, issparse, isspmatrix
+from scipy.sparse import csr_array, csr_matrix, isspmatrix
 
 from manyclass import _sklearn
+from manyclass._columns import check_columns
+from manyclass._columns import is_by_columns as is_by_columns
 from manyclass._rows_kernel import count_entries, gather_rows
 
 BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # values are copied, not computed with
-
-
-def is_by_columns(X: Any) -> bool:
-    """Tell whether X is a sparse matrix that is stored by its columns."""
-    return issparse(X) and X.format == "csc"
+CHUNK = 2**26  # bytes of rows taken out of columns for predictions: 64 MB,
+CHUNKS = 8  # or an eighth of X, where that is more
 
 
 def without_duplicates(X: Any) -> Any:
@@ -47,7 +48,10 @@ def without_duplicates(X: Any) -> Any:
 
 def by_rows(X: Any) -> Any:
     """Return X itself, or stored by rows if it is stored by its columns."""
-    return X.tocsr() if is_by_columns(X) else X
+    if not is_by_columns(X):
+        return X
+    check_columns(X)
+    return X.tocsr()
 
 
 def take_rows(X: Any, rows: Any, axis: int = 0) -> Any:
@@ -63,18 +67,54 @@ def take_rows(X: Any, rows: Any, axis: int = 0) -> Any:
     """
     if not is_by_columns(X):
         return _sklearn.take_rows(X, rows, axis=axis)
+    check_columns(X)
     if axis == 1:
         return _sklearn.take_rows(X, rows, axis=1).tocsr()
     if X.data.dtype.itemsize not in BITS:
         return X.tocsr()[rows]
+    if isinstance(rows, slice):
+        return _rows_of_columns(X, np.arange(*rows.indices(X.shape[0])))
     return _rows_of_columns(X, np.arange(X.shape[0])[rows])
+
+
+def blocks_of_rows(X: Any, size: int) -> Iterator[tuple[slice, Any]]:
+    """Yield consecutive rows of X, ``size`` at a time, and which they are.
+
+    Out of columns, chunks of many blocks are taken: each takes a pass over all of X. One of them
+    is held at a time.
+    """
+    parts = _chunks(X, size) if is_by_columns(X) else [slice(0, _sklearn.n_samples(X))]
+    for part in parts:
+        chunk = by_rows(X) if len(parts) == 1 else take_rows(X, part)
+        n = part.stop - part.start
+        for first in range(0, n, size):
+            own = slice(first, min(first + size, n))
+            block = chunk if n <= size else _sklearn.take_rows(chunk, own)
+            yield slice(part.start + own.start, part.start + own.stop), block
+            del block
+        del chunk
+
+
+def _chunks(X: Any, size: int) -> list[slice]:
+    """Return rows of a matrix stored by columns that are as large as a chunk may be, or a block."""
+    n, width = X.shape[0], X.data.dtype.itemsize + np.dtype(np.int32).itemsize
+    total = width * int(X.indptr[-1])
+    most = max(CHUNK, total // CHUNKS)
+    if total <= most or X.data.dtype.itemsize not in BITS:  # those are converted in any case
+        return [slice(0, n)]
+    counts = np.zeros(n, dtype=np.int64)
+    count_entries(_native(X.indices[: X.indptr[-1]]), np.arange(n + 1), counts)
+    before = (np.cumsum(counts) - counts)[::size]  # entries before each block
+    firsts = size * np.flatnonzero(np.diff(width * before // most, prepend=-1))
+    return [slice(a, b) for a, b in pairwise([*firsts.tolist(), n])]
 
 
 def _rows_of_columns(X: Any, rows: NDArray[np.intp]) -> Any:
     # Places of the rows that are taken, row by row: one may be taken several times.
     order = np.argsort(rows, kind="stable")
-    first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=X.shape[0]))])
-    start, indices, data = (np.asarray(part) for part in (X.indptr, X.indices, X.data))
+    first = np.zeros(X.shape[0] + 1, dtype=np.int64)
+    np.cumsum(np.bincount(rows, minlength=X.shape[0]), out=first[1:])
+    data, start, indices = np.asarray(X.data), _native(X.indptr), _native(X.indices[: X.indptr[-1]])
     counts = np.zeros(len(rows), dtype=np.int64)
     count_entries(indices, first, counts)
     begin = np.zeros(len(rows) + 1, dtype=np.int64)
@@ -85,4 +125,9 @@ def _rows_of_columns(X: Any, rows: NDArray[np.intp]) -> Any:
     end = begin[:-1].copy()
     gather_rows(data.view(bits), indices, start, first, order, end, values.view(bits), columns)
     kind = csr_matrix if isspmatrix(X) else csr_array
-    return kind((values, columns, begin.astype(width)), shape=(len(rows), X.shape[1]))
+    return kind((_native(values), columns, begin.astype(width)), shape=(len(rows), X.shape[1]))
+
+
+def _native(array: NDArray) -> NDArray:
+    """Return the array in the byte order of this machine."""
+    return np.asarray(array).astype(array.dtype.newbyteorder("="), copy=False)

@@ -15,6 +15,8 @@ from sklearn.utils.validation import _check_method_params as check_fit_params
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from sklearn.utils.validation import _num_samples as n_samples
 
+from manyclass._columns import check_columns, is_by_columns
+
 __all__ = [
     "as_indexable",
     "check_any_rows",
@@ -80,6 +82,8 @@ def check_any_rows(
             _check_not_empty(estimator, X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
+    if is_by_columns(X):
+        check_columns(X)
     return validate_data(
         estimator, X, reset=reset, accept_sparse=sparse, dtype=None, ensure_all_finite=False
     )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from manyclass import codes
+from manyclass._names import quoted
 from manyclass.ties import as_seed
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ def resolve(combiner: str | Combiner) -> Combiner:
     if isinstance(combiner, str) and combiner in _REGISTRY:
         return _REGISTRY[combiner]()
     raise ValueError(
-        f"unknown combiner {combiner!r}: pass a Combiner object or one of {', '.join(names())}."
+        f"unknown combiner {quoted(combiner)}: pass a Combiner object or one of "
+        f"{', '.join(names())}."
     )
 
 

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from manyclass._jobs import run_tasks
 from manyclass._rows import by_rows, is_by_columns, take_rows, without_duplicates
 from manyclass._sklearn import check_fit_params, n_samples
-from manyclass.banks.pairwise import PairwiseModel, check_square, is_everything, take_part
+from manyclass.banks.pairwise import PairwiseModel, check_square, copy_part, is_everything
 
 Kind = Literal["margin", "probability", "log-odds", "centred"]
 """What a bank answers: ``decision_function``; the positive side's ``predict_proba`` r; its
@@ -121,7 +121,7 @@ class Bank:
         if isinstance(model, PairwiseModel):  # rows and columns in one go
             model, X = model.estimator, model.cut(X, rows)
         elif rows is not None:
-            X = take_rows(X, rows)
+            X = copy_part(X, rows)
         X = _with_names_of(model, X)
         if self.kind == "margin":
             return np.asarray(model.decision_function(X), dtype=np.float64).reshape(-1)
@@ -322,7 +322,7 @@ def _own_part(estimator, X, rows: NDArray[np.intp], pairwise: bool):
     X itself if that is all of it, and the estimator keeps it.
     """
     kept = is_everything(rows, n_samples(X)) and not _overwrites(estimator)
-    part = X if kept else take_part(X, rows, rows if pairwise else None)
+    part = X if kept else copy_part(X, rows, rows if pairwise else None)
     return with_narrow_indices(part if pairwise else without_duplicates(part))
 
 

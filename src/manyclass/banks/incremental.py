@@ -13,9 +13,10 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from manyclass._rows import without_duplicates
-from manyclass._sklearn import check_fit_params, take_rows
+from manyclass._sklearn import check_fit_params
 from manyclass.banks.generic import Bank, ConstantModel, Kind, set_seed
 from manyclass.banks.linear import LinearBank
+from manyclass.banks.pairwise import copy_part
 
 
 def new_learners(estimator, n_columns: int, seeds: NDArray[np.int64] | None) -> list[Any]:
@@ -69,7 +70,7 @@ def _teach_column(learner, X, y, column, rows, params):
     if not hasattr(learner, "classes_"):
         sliced = {**sliced, "classes": np.array([0, 1])}
     # A copy: an error in another column must leave all of them as they were.
-    part = without_duplicates(take_rows(X, rows))
+    part = without_duplicates(copy_part(X, rows))
     return deepcopy(learner).partial_fit(part, target, **sliced)
 
 

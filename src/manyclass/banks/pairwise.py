@@ -40,7 +40,7 @@ class PairwiseModel(ClassifierMixin, BaseEstimator):
 
     def cut(self, X, rows: NDArray[np.intp] | None = None):
         """Return the columns of X that the estimator knows, and of its rows those given."""
-        return take_part(X, rows, self.rows)
+        return take_part(X, None, self.rows) if rows is None else copy_part(X, rows, self.rows)
 
     @available_if(_has("decision_function"))
     def decision_function(self, X) -> NDArray[np.float64]:
@@ -77,6 +77,17 @@ def take_part(X, rows: NDArray[np.intp] | None, columns: NDArray[np.intp] | None
     if isinstance(X, np.ndarray):
         return X[np.ix_(rows, columns)]
     return take_rows(take_rows(X, rows), columns, axis=1)
+
+
+def copy_part(X, rows: NDArray[np.intp], columns: NDArray[np.intp] | None = None):
+    """Return rows and columns of X that may be written to without changing X.
+
+    Of a frame, all rows come as a copy that is not made before it is written to. Learners write
+    to the memory below, so that it never would be.
+    """
+    part = take_part(X, rows, columns)
+    is_lazy = hasattr(part, "iloc") and is_everything(rows, n_samples(X))
+    return part.copy() if is_lazy else part
 
 
 def is_everything(places: NDArray[np.intp], n: int) -> bool:
