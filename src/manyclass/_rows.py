@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, csr_matrix, isspmatrix
+from scipy.sparse import csr_array, csr_matrix, issparse, isspmatrix
 
 from manyclass import _sklearn
 from manyclass._columns import check_columns
