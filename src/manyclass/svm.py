@@ -101,9 +101,9 @@ class CoupledSVC(CoupledBase):
     >>> X, y = load_iris(return_X_y=True)
     >>> model = CoupledSVC(C=10, gamma="scale").fit(X, y)
     >>> model.predict_proba(X[[0, 70, 133]]).round(2)
-    array([[0.99, 0.01, 0.  ],
-           [0.  , 0.49, 0.51],
-           [0.  , 0.44, 0.55]])
+    array([[0.99, 0.  , 0.  ],
+           [0.  , 0.51, 0.49],
+           [0.  , 0.46, 0.54]])
     """
 
     def __init__(

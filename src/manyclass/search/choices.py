@@ -139,7 +139,7 @@ class SmoothestBest(Choice):
     >>> scoring = ["accuracy", "neg_log_loss"]
     >>> search = GridSearchCV(CoupledSVC(), grid, scoring=scoring, refit=SmoothestBest())
     >>> search.fit(X, y).best_params_
-    {'C': 1, 'gamma': 0.1}
+    {'C': 100, 'gamma': 0.01}
     """
 
     def __init__(
