@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 
 DOUBTFUL = 1.5  # a change of a score by so many margins is hardly what the span says
 MOST_WORK = 1e8  # steps of the solver times samples: some tenths of a second
-CALL = 3e5  # what a call of the solver costs besides
+MOST_CALLS = 50  # of the solver, about a millisecond each besides its steps
 MOST_SAMPLES = 2048  # of a machine that is fitted again
 TRUSTING = {"assume_finite": True, "skip_parameter_validation": True}  # what was checked before
 PATIENCE = 10  # times the steps that the machine with all samples took
@@ -30,9 +30,10 @@ def is_affordable(
     n_doubtful: NDArray[np.intp], n_samples: NDArray[np.intp], n_iter: NDArray[np.int_]
 ) -> bool:
     """Tell whether all doubtful samples can be left out in turn, by the numbers of each column."""
-    work = n_doubtful * (CALL + n_samples * (n_samples + n_iter.astype(np.float64)))
-    fits = n_samples[n_doubtful > 0].max(initial=0) <= MOST_SAMPLES
-    return bool(fits and work.sum() <= MOST_WORK)
+    work = n_doubtful * n_samples * (n_samples + n_iter.astype(np.float64))
+    largest = n_samples[n_doubtful > 0].max(initial=0)
+    few = n_doubtful.sum() <= MOST_CALLS and largest <= MOST_SAMPLES
+    return bool(few and work.sum() <= MOST_WORK)
 
 
 def scores_without(
