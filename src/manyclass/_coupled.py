@@ -26,7 +26,14 @@ from manyclass._restoring import unchanged_on_error
 from manyclass._rows import is_by_columns
 from manyclass._sklearn import check_any_rows, check_sample_weight
 from manyclass._weights import weights_in_use
-from manyclass.banks import Kind, Untrusted, fit_bank, is_kernel_machine, response_kind
+from manyclass.banks import (
+    Kind,
+    Untrusted,
+    fit_bank,
+    is_kernel_machine,
+    read_by_bank,
+    response_kind,
+)
 from manyclass.banks.generic import class_sizes, column_sizes
 from manyclass.banks.own_kernels import takes_any_rows
 from manyclass.calibration import CALIBRATIONS
@@ -148,16 +155,18 @@ class CoupledBase(Predictions, ABC):
         folds = None
         if plan.needs_scores:
             folds = self._make_folds(X, y, classes, routed.splitter.split)
+        read = read_by_bank(estimator, X, plan.kind, fit_params)
         fit_rows = partial(
             fit_bank,
             estimator,
-            X,
+            read,
             y,
             code,
             plan.kind,
             fit_params=fit_params,
             seeds=seeds,
             n_jobs=self.n_jobs,
+            borrow=True,
             **self._bank_options(),
             **routed.get("bank", {}),
         )
@@ -170,13 +179,13 @@ class CoupledBase(Predictions, ABC):
         rows, rows_weights = self._rows_to_score(y, weights)
         evidence: Any = None
         scores: NDArray[np.float64] | OutOfSample | None = None
-        with kept_on_workers(X, y, code, *fit_params.values()):  # for all columns and folds
+        with kept_on_workers(read, y, code, *fit_params.values()):  # for all columns and folds
             self.bank_: Any = fit_rows()
             if measure is not None:  # before folds are fitted: not all machines have it
-                evidence = self.bank_.evidence(X, y, code, weights)
+                evidence = self.bank_.evidence(read, y, code, weights)
             if plan.needs_scores:
                 enough = self._enough_left_out(plan)
-                scores = self._out_of_sample(fit_rows, X, y, folds, weights, rows, enough)
+                scores = self._out_of_sample(fit_rows, read, y, folds, weights, rows, enough)
         if isinstance(scores, OutOfSample):
             needed = plan.method is not None or combiner.learns
             scores.check_sides(
@@ -187,6 +196,7 @@ class CoupledBase(Predictions, ABC):
             self.reliability_ = measure.fit(X, y, code, evidence, known)
         if scores is not None:
             self._fit_on_scores(scores, y[rows], rows_weights, plan.method, plan.tempered)
+        self.bank_.own_rows()
         return self
 
     def _begin(self, k: int) -> tuple[Combiner, NDArray[np.int8], NDArray[np.int64] | None]:

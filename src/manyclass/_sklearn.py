@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.svm import SVC
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._metadata_requests import _routing_enabled as routing_enabled
 from sklearn.utils._param_validation import validate_parameter_constraints
@@ -23,6 +24,7 @@ __all__ = [
     "check_fit_params",
     "check_sample_weight",
     "check_shared_parameters",
+    "counts_rows_of_weight",
     "is_plain_numeric",
     "n_samples",
     "routing_enabled",
@@ -40,6 +42,15 @@ def check_shared_parameters(estimator, other: Any) -> None:
     constraints = other._parameter_constraints
     shared = {name: value for name, value in vars(estimator).items() if name in constraints}
     validate_parameter_constraints(constraints, shared, caller_name=type(estimator).__name__)
+
+
+def counts_rows_of_weight() -> bool:
+    """Tell whether ``support_`` of SVC are places among the rows that have a weight.
+
+    And not among all rows: it is not documented, and may change.
+    """
+    machine = SVC(kernel="linear").fit([[0.0], [0.0], [1.0]], [0, 0, 1], [0.0, 1.0, 1.0])
+    return machine.support_.tolist() == [0, 1]
 
 
 def as_indexable(X):

@@ -197,7 +197,7 @@ class OutOfSample:
         for rows in row_blocks(np.asarray(test), self.code.shape[1]):
             takes_part = self.code[self.y[rows]] != 0
             needed = takes_part & usable
-            scores = fold_bank.scores(take_rows(self.X, rows), where=needed)
+            scores = fold_bank.scores_at(self.X, rows, where=needed)
             scores[:, constant] = self._constants
             check_no_nan(scores, rows, needed)
             places, kept = self._places(rows), needed[takes_part]
@@ -286,7 +286,9 @@ class OutOfSample:
             scores = [self.bank.scores(take_rows(self.X, rows[p]), where=where[p]) for p in parts]
             return np.concatenate(scores)
         everything = len(rows) == len(self.y) and np.array_equal(rows, np.arange(len(rows)))
-        return self.bank.scores(self.X if everything else take_rows(self.X, rows), where=where)
+        if everything:
+            return self.bank.scores(self.X, where=where)
+        return self.bank.scores_at(self.X, rows, where=where)
 
     def dense(self) -> NDArray[np.float64]:
         """Return all scores (n, l) at once."""

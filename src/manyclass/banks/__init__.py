@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from manyclass.banks.generic import Bank, ConstantModel, Evidence, Kind, Untrusted, fit_models
 from manyclass.banks.kernel import KernelBank, is_kernel_machine
 from manyclass.banks.kernel_logistic import KernelLogisticBank, fit_kernel_logistic_bank
-from manyclass.banks.libsvm import WeightFactors, fit_kernel_bank
+from manyclass.banks.libsvm import WeightFactors, fit_kernel_bank, read_by_machines
 from manyclass.banks.linear import LinearBank
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Untrusted",
     "fit_bank",
     "is_kernel_machine",
+    "read_by_bank",
     "response_kind",
 ]
 
@@ -54,6 +55,7 @@ def fit_bank(
     verbose: int = 0,
     dtype: type[np.floating] = np.float64,
     factors: WeightFactors | None = None,
+    borrow: bool = False,
 ) -> Bank:
     """Fit one clone of ``estimator`` per column, on the classes that take part in it.
 
@@ -70,10 +72,12 @@ def fit_bank(
     n_jobs, verbose : of joblib
     dtype : what kernel machines compute their scores in
     factors : what ``sample_weight`` is a product of, for LIBSVM
+    borrow : whether support vectors may stay in X until ``own_rows`` of the bank is called; X is
+        to be as :func:`read_by_bank` returns it
     """
     rows = np.arange(len(y)) if rows is None else rows
     params = dict(fit_params or {})
-    if kind == "margin" and is_kernel_machine(estimator) and set(params) <= {"sample_weight"}:
+    if _is_fitted_by_libsvm(estimator, kind, params):
         return fit_kernel_bank(
             estimator,
             X,
@@ -85,6 +89,7 @@ def fit_bank(
             verbose=verbose,
             dtype=dtype,
             factors=factors,
+            borrow=borrow,
         )
     if _is_kernel_logistic(estimator) and set(params) <= {"sample_weight"}:
         return fit_kernel_logistic_bank(
@@ -102,6 +107,17 @@ def fit_bank(
     models = fit_models(estimator, X, y, code, rows, params, seeds, n_jobs, verbose)
     bank = LinearBank if LinearBank.holds(models) else Bank
     return bank(models, kind)
+
+
+def read_by_bank(estimator, X, kind: Kind, fit_params: Mapping[str, Any]):
+    """Return X as the bank reads it, where it would be converted for every fold."""
+    return (
+        read_by_machines(estimator, X) if _is_fitted_by_libsvm(estimator, kind, fit_params) else X
+    )
+
+
+def _is_fitted_by_libsvm(estimator, kind: Kind, params: Mapping[str, Any]) -> bool:
+    return kind == "margin" and is_kernel_machine(estimator) and set(params) <= {"sample_weight"}
 
 
 def _is_kernel_logistic(estimator) -> bool:

@@ -117,6 +117,15 @@ class Bank:
                 out[rows, column] = self._ask(model, X, rows)
         return out
 
+    def scores_at(
+        self, X, rows: NDArray[np.intp], where: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the scores (m, l) of some rows of X; ``where`` is as in :meth:`scores`."""
+        return self.scores(take_rows(X, rows), where)
+
+    def own_rows(self) -> None:
+        """Copy what is still read from the training data, if anything is."""
+
     def _ask(self, model, X, rows: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
         if isinstance(model, PairwiseModel):  # rows and columns in one go
             model, X = model.estimator, model.cut(X, rows)

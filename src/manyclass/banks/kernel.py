@@ -8,8 +8,9 @@ not multiplied there either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from sklearn.utils import check_array
 from manyclass._rows import without_duplicates
 from manyclass._sklearn import n_samples
 from manyclass.banks._block_kernels import add_intercepts, spread
+from manyclass.banks.borrowing import RowsOf, size_in_bytes
 from manyclass.banks.generic import (
     Bank,
     Evidence,
@@ -28,16 +30,26 @@ from manyclass.banks.generic import (
     Untrusted,
     column_sizes,
 )
-from manyclass.banks.kernels import Kernel
-from manyclass.banks.pairwise import part_of, rows_at, slice_rows
+from manyclass.banks.kernels import Kernel, Side
+from manyclass.banks.pairwise import is_everything, rows_at, slice_rows
 from manyclass.banks.refits import DOUBTFUL, is_affordable, scores_without
-from manyclass.banks.spans import Gram, squared_spans_by_blocks, without_only_samples
+from manyclass.banks.spans import (
+    Gram,
+    in_parts,
+    squared_spans_by_blocks,
+    symmetric,
+    without_only_samples,
+)
 
 CHUNK = 512  # support vectors at a time
 BLOCK_ENTRIES = 2**15  # of a kernel block, to stay in cache
 SUM_ENTRIES = 2**20  # of the sums of a block of rows: 8 MB
 DENSE = 0.3  # share of non-zero coefficients above which a matrix product is faster
 LEAST_ROWS, MOST_ROWS = 128, 2048
+LEAST_CHUNK, LEAST_BLOCK = 64, 32  # of long rows, while fitting
+PREPARED = 2**20  # bytes of support vectors prepared at a time while fitting: 1 MB,
+BATCHES = 16  # or a sixteenth of them, where that is more
+PARTS = 8  # of the rows of a kernel matrix that are read one after the other
 LINE = 64  # bytes of a processor's cache that are read together
 AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
 SOLVER_TOLERANCE = 1e-3  # of LIBSVM on a margin, by default
@@ -52,6 +64,14 @@ def is_kernel_machine(estimator) -> bool:
     return type(estimator) in (SVC, NuSVC)
 
 
+Adder = Callable[[NDArray[np.floating], NDArray[np.floating]], None]
+"""Adds what a kernel block contributes to the sums of the columns."""
+Chunk = tuple["Group", slice]
+"""Some support vectors of a class."""
+Prepared = list[tuple[Side, Adder]]
+"""Support vectors that kernel blocks can be computed of."""
+
+
 @dataclass(frozen=True)
 class Group:
     """Support vectors of one class and their coefficients in the columns of that class."""
@@ -60,7 +80,7 @@ class Group:
     """Rows of the training data."""
     vectors: Any
     """The support vectors; their rows again for a precomputed kernel; for a function of one's
-    own a collection of the type that it was given."""
+    own a collection of the type that it was given. While fitting, those of X itself."""
     columns: NDArray[np.intp]
     """Columns in which the class takes part."""
     duals: csr_array
@@ -73,15 +93,15 @@ class Group:
         """Signed dual coefficients in the columns of the class."""
         return self.duals[:, self.columns].toarray()
 
-    def chunks(self, dtype: type[np.floating]) -> Iterator[tuple[Any, Any]]:
-        """Yield a few hundred support vectors at a time, and how to add them to the sums."""
-        for first in range(0, len(self.support), CHUNK):
-            part = slice(first, first + CHUNK)
-            vectors, duals = slice_rows(self.vectors, part), self.duals[part].astype(dtype)
-            yield (
-                vectors.astype(dtype, copy=False) if self.numeric else vectors,
-                _adder(duals, self.columns),
-            )
+    def chunks(self, size: int) -> list[Chunk]:
+        """Return a few hundred support vectors at a time."""
+        return [(self, slice(a, a + size)) for a in range(0, len(self.support), size)]
+
+    def read(self, part: slice, dtype: type[np.floating]) -> tuple[Any, Adder]:
+        """Return some of the support vectors, and how to add them to the sums."""
+        vectors, duals = slice_rows(self.vectors, part), self.duals[part].astype(dtype)
+        vectors = vectors.astype(dtype, copy=False) if self.numeric else vectors
+        return vectors, _adder(duals, self.columns)
 
 
 def _aligned(size: int, dtype: type[np.floating]) -> NDArray[np.floating]:
@@ -91,7 +111,7 @@ def _aligned(size: int, dtype: type[np.floating]) -> NDArray[np.floating]:
     return array[first : first + size]
 
 
-def _adder(duals: csr_array, columns: NDArray[np.intp]):
+def _adder(duals: csr_array, columns: NDArray[np.intp]) -> Adder:
     """Return what adds ``duals' K`` to an array of sums, one row per column.
 
     A support vector has coefficients in few of its class's columns, as a rule.
@@ -167,7 +187,12 @@ class KernelBank(Bank):
         Whether the solver reached its tolerance in every column.
     dtype : float64 or float32
         What scores are computed in.
+    borrow : bool
+        Whether the support vectors stay in X until :meth:`own_rows` is called.
     """
+
+    lender: Any = None
+    """The X that the support vectors are still in, if they are."""
 
     def __init__(
         self,
@@ -182,6 +207,7 @@ class KernelBank(Bank):
         n_iter: NDArray[np.int_],
         converged: bool,
         dtype: type[np.floating] = np.float64,
+        borrow: bool = False,
     ):
         super().__init__([KernelMachine(self, b) for b in range(len(intercept))], "margin")
         self.kernel, self.duals, self.intercept = kernel, duals, intercept
@@ -193,46 +219,95 @@ class KernelBank(Bank):
         self.groups = []
         for c in range(len(code)):
             support, columns = np.flatnonzero(is_support & (y == c)), np.flatnonzero(code[c])
-            vectors = support if kernel.name == "precomputed" else rows_at(X, support)
+            vectors = support if kernel.name == "precomputed" else RowsOf(X, support)
             numeric = isinstance(kernel.name, str) and kernel.name != "precomputed"
             self.groups.append(Group(support, vectors, columns, duals[support], numeric))
         self.origin = None
         # What is sparse has no other origin than zero.
         if kernel.name == "rbf" and is_support.any() and not self.sparse:
-            self.origin = kernel.origin(X[np.flatnonzero(is_support)])
+            self.origin = kernel.origin(X, np.flatnonzero(is_support))
+        self.lender = X
+        if not borrow:
+            self.own_rows()
+
+    def own_rows(self) -> None:
+        """Copy the support vectors, if they are still in X."""
+        for c, group in enumerate(self.groups):
+            if isinstance(group.vectors, RowsOf):
+                self.groups[c] = replace(group, vectors=group.vectors[:])
+        self.__dict__.pop("lender", None)
 
     def scorer(self, dtype: type[np.floating] | None = None) -> Scorer:
         """Prepare the support vectors once, for many blocks of rows."""
         dtype = self.dtype if dtype is None else dtype
+        prepared = self._prepare(self._chunks(CHUNK), dtype)
+        return partial(self._margins, batches=[lambda: prepared], dtype=dtype)
+
+    def margins_once(self, X, dtype: type[np.floating] | None = None) -> NDArray[np.float64]:
+        """Return the margins of rows, with few of the support vectors prepared at a time."""
+        dtype = self.dtype if dtype is None else dtype
+        total = sum(size_in_bytes(group.vectors) for group in self.groups)
+        n_support = sum(len(group.support) for group in self.groups)
+        most = n_support * max(PREPARED, total // BATCHES) // max(1, total)
+        chunks = self._chunks(int(np.clip(most, LEAST_CHUNK, CHUNK)))
+        each = max(1, most // CHUNK)
+        parts = [chunks[a : a + each] for a in range(0, len(chunks), each)] or [chunks]
+        batches = [partial(self._prepare, part, dtype) for part in parts]
+        return self._margins(X, batches, dtype, max(LEAST_BLOCK, most))
+
+    def _chunks(self, size: int) -> list[Chunk]:
+        return [chunk for group in self.groups for chunk in group.chunks(size)]
+
+    def _prepare(self, chunks: list[Chunk], dtype: type[np.floating]) -> Prepared:
         origin = None if self.origin is None else self.origin.astype(dtype)
-        parts = [
-            (self.kernel.rows(vectors, origin), add)
-            for group in self.groups
-            for vectors, add in group.chunks(dtype)
-        ]
-        widest = max((n_samples(rows.samples) for rows, _ in parts), default=1)
-        n_columns = len(self.intercept)
+        read = (group.read(part, dtype) for group, part in chunks)
+        return [(self.kernel.rows(vectors, origin), add) for vectors, add in read]
+
+    def _margins(
+        self,
+        X,
+        batches: Sequence[Callable[[], Prepared]],
+        dtype: type[np.floating],
+        most: int = MOST_ROWS,
+    ) -> NDArray[np.float64]:
+        """Return the margins of rows, from batches of support vectors one after the other.
+
+        Of rows at most so many are read at a time. The sums of several batches wait for the next
+        one; those of a single one do not.
+        """
+        X = self._readable(X, dtype)
+        origin = None if self.origin is None else self.origin.astype(dtype)
+        n, n_columns, last = n_samples(X), len(self.intercept), len(batches) - 1
+        widest = max(1, *(min(CHUNK, len(group.support)) for group in self.groups))
         size = int(np.clip(BLOCK_ENTRIES // widest, LEAST_ROWS, MOST_ROWS))
-        size = max(1, min(size, SUM_ENTRIES // n_columns))
-
-        def scores(X) -> NDArray[np.float64]:
-            X = self._readable(X, dtype)
-            n = n_samples(X)
-            out, buffer = np.empty((n, n_columns)), _aligned(widest * size, dtype)
-            all_sums = _aligned(n_columns * size, dtype)
+        size = max(1, min(size, SUM_ENTRIES // n_columns, most))
+        out, buffer = np.empty((n, n_columns)), _aligned(widest * size, dtype)
+        all_sums = _aligned(n_columns * (n if last else size), dtype)
+        for place, prepare in enumerate(batches):
+            prepared = prepare()
             for first in range(0, n, size):
-                block = slice_rows(X, slice(first, first + size))
-                if issparse(block) and not self.sparse and not self.any_rows:
-                    block = block.toarray()
+                block = self._block(X, slice(first, first + size), dtype)
                 columns = self.kernel.columns(block, origin)
-                sums = all_sums[: n_columns * n_samples(block)].reshape(n_columns, -1)
-                sums[:] = 0.0
-                for rows, add in parts:
+                begin = n_columns * first if last else 0
+                end = begin + n_columns * n_samples(block)
+                sums = all_sums[begin:end].reshape(n_columns, -1)
+                if place == 0:
+                    sums[:] = 0.0
+                for rows, add in prepared:
                     add(self.kernel.product(rows, columns, buffer), sums)
-                add_intercepts(sums, self.intercept, out[first : first + size])
-            return out
+                if place == last:
+                    add_intercepts(sums, self.intercept, out[first : first + size])
+            del prepared  # before the next ones
+        return out
 
-        return scores
+    def _block(self, X, part: slice, dtype: type[np.floating]):
+        """Return some rows as the kernel reads them."""
+        block = slice_rows(X, part)
+        if self.any_rows:
+            return block
+        if issparse(block) and not self.sparse:
+            block = block.toarray()
+        return block.astype(dtype, copy=False)
 
     @property
     def any_rows(self) -> bool:
@@ -240,18 +315,26 @@ class KernelBank(Bank):
         return callable(self.kernel.name)
 
     def _readable(self, X, dtype: type[np.floating] = np.float64):
-        """Return rows as the kernel reads them."""
-        if self.any_rows:
+        """Return rows as blocks of them can be taken; what was borrowed from is so already."""
+        if self.any_rows or isinstance(X, RowsOf):
             return X
         as_given = getattr(X, "dtype", None) == dtype
         X = check_array(X, accept_sparse="csr", dtype=dtype if as_given else np.float64)
         X = without_duplicates(X)
         check_fits(X, dtype)
-        return X.astype(dtype, copy=False)
+        return X
 
     def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """Return the margins (n, l) of every column; all entries are computed."""
-        return self.scorer()(X)
+        return self.scorer()(X) if self.lender is None else self.margins_once(X)
+
+    def scores_at(
+        self, X, rows: NDArray[np.intp], where: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the margins of some rows of X, without a copy of all of them where it can be."""
+        if X is not self.lender:
+            return super().scores_at(X, rows, where)
+        return self.margins_once(RowsOf(X, rows))
 
     def error_in_single(self, X) -> float:
         """Return by how much the margins of some rows are wrong in single precision.
@@ -263,7 +346,7 @@ class KernelBank(Bank):
         if not (self.any_rows or fits(X, np.float32)):
             return np.inf
         with np.errstate(over="ignore", invalid="ignore"):
-            single, double = (self.scorer(dtype)(X) for dtype in (np.float32, np.float64))
+            single, double = (self.margins_once(X, dtype) for dtype in (np.float32, np.float64))
             error = np.abs(single - double)[:, finite].max(initial=0.0)
         return float(np.nan_to_num(error, nan=np.inf))
 
@@ -301,7 +384,8 @@ class KernelBank(Bank):
         rows = np.arange(len(y)) if rows is None else rows
         duals = self.duals.tocsc()
         single = not self.any_rows and self._is_exact_in_single(X, rows)
-        scores = self.scorer(np.float32 if single else np.float64)(part_of(X, rows))
+        own = X if is_everything(rows, len(y)) else RowsOf(X, rows)
+        scores = self.margins_once(own, np.float32 if single else np.float64)
         place = np.full(len(y), -1)
         place[rows] = np.arange(len(rows))
         below = known = 0
@@ -359,7 +443,7 @@ class KernelBank(Bank):
                 "the reliability of a machine needs its C: use SVC without class_weight, or "
                 "CoupledSVC, whose class_weight are weights of samples."
             )
-        margins = self.scorer()(X)
+        margins = self.margins_once(X)
         # |w|^2 = sum_i a_i y_i (f(x_i) - b), over the support vectors.
         finite = np.where(self.constant, 0.0, self.intercept)
         inner = np.where(self.constant, 0.0, margins) - finite
@@ -371,21 +455,25 @@ class KernelBank(Bank):
     def _gram(self, X, support: NDArray[np.intp]) -> Gram:
         """Return what gives the kernel between support vectors; small matrices are made at once."""
         kernel, origin = self.kernel, self.origin
-        vectors = X if kernel.name == "precomputed" else rows_at(X, support)
 
-        def between(a: NDArray[np.intp], b: NDArray[np.intp]) -> NDArray[np.float64]:
+        def block(a: NDArray[np.intp], b: NDArray[np.intp]) -> NDArray[np.float64]:
             if kernel.name == "precomputed":
                 return np.asarray(X[np.ix_(support[b], support[a])]).T
-            sides = kernel.rows(rows_at(vectors, a), origin), rows_at(vectors, b)
-            return kernel.product(sides[0], kernel.columns(sides[1], origin)).astype(
-                np.float64, copy=False
-            )
+            row_side = kernel.rows(rows_at(X, support[a]), origin)
+            column_side = kernel.columns(rows_at(X, support[b]), origin)
+            return kernel.product(row_side, column_side).astype(np.float64, copy=False)
 
         if len(support) ** 2 > SMALL_GRAM:
-            return between
-        everyone = np.arange(len(support))
-        K = between(everyone, everyone)
+            return lambda a, b: in_parts(block, *(self._parts(X, support, c) for c in (a, b)))
+        K = symmetric(block, self._parts(X, support, np.arange(len(support))))
         return lambda a, b: K[a[:, None], b]
+
+    def _parts(self, X, support, places: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+        """Split places of support vectors, so that rows of a large X are not held as a whole."""
+        if self.any_rows or self.kernel.name == "precomputed":
+            return [places]
+        n_parts = 1 + min(PARTS, size_in_bytes(RowsOf(X, support[places])) // PREPARED)
+        return np.array_split(places, n_parts)
 
 
 def fits(X, dtype: type[np.floating]) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, hstack, issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.utils.extmath import row_norms
 
 from manyclass._rows import without_duplicates
@@ -18,6 +19,7 @@ from manyclass.banks.own_kernels import OwnKernel
 # gamma (|s|^2 + |x|^2), from where on rounding is seen in the tenth digit of sums of kernels.
 FAR = 64.0
 ENOUGH = 1000  # samples for a median
+MEDIAN_ENTRIES = 2**17  # of them at a time: 1 MB
 LEAST = -45.0  # exponents below add nothing: their exponential is 3e-20
 
 
@@ -38,7 +40,7 @@ def resolve_gamma(gamma: str | float, X) -> float:
     """Return the number that scikit-learn's "scale" and "auto" stand for."""
     if gamma == "scale":
         if issparse(X):
-            variance = X.multiply(X).mean() - X.mean() ** 2
+            variance = _sparse_variance(X)
         else:
             variance = X.var()
         return 1.0 / (X.shape[1] * variance) if variance != 0 else 1.0
@@ -47,6 +49,22 @@ def resolve_gamma(gamma: str | float, X) -> float:
     if isinstance(gamma, str):
         raise ValueError(f"gamma must be 'scale', 'auto' or a number, got {gamma!r}.")
     return float(gamma)
+
+
+def _sparse_variance(X) -> float:
+    """Return ``X.multiply(X).mean() - X.mean() ** 2``, to the last bit but without copies of X.
+
+    X is stored by rows, with one entry for a place.
+    """
+    values, share = X.data[: X.nnz], 1.0 / math.prod(X.shape)
+    with np.errstate(over="ignore"):
+        squares = values * values
+    if not squares.all():
+        squares = squares[squares != 0.0]
+    squares *= share
+    mean_square = squares.sum()
+    del squares
+    return float(mean_square - (values * share).sum() ** 2)
 
 
 @dataclass(frozen=True)
@@ -109,24 +127,28 @@ class Kernel:
             S, X = (np.require(side, np.float64, ["C", "W"]) for side in (S, X))
             measure_far(G, S, X, self.gamma, *squares, *limits)
 
-    def origin(self, S):
+    def origin(self, S, places: NDArray[np.intp] | None = None):
         """Where to measure from: distances do not change with it, but their cancellation does.
 
         The median, and not the mean, which a single sample far away would move far from all.
+        ``places`` are those of the rows of S that count; all of them when omitted.
         """
         if self.name != "rbf" or issparse(S):
             return None
-        return np.median(S[:: 1 + S.shape[0] // ENOUGH], axis=0)
+        places = np.arange(S.shape[0]) if places is None else places
+        some = places[:: 1 + len(places) // ENOUGH]
+        width = max(1, MEDIAN_ENTRIES // len(some))  # not all features at once
+        parts = [slice(a, a + width) for a in range(0, S.shape[1], width)]
+        return np.concatenate([np.median(S[some, part], axis=0) for part in parts])
 
     def rows(self, S, origin) -> Side:
         """Prepare support vectors: for rbf (2 gamma s, -gamma |s|^2, -gamma)."""
         if self.name != "rbf":
             return Side(S, S)
         if issparse(S):
-            squares = row_norms(S, squared=True)[:, None]
-            parts = [2.0 * self.gamma * S, csr_array(-self.gamma * squares)]
-            last = csr_array(np.full_like(squares, -self.gamma))
-            return self._side(hstack([*parts, last], format="csr"), S, squares[:, 0])
+            squares = row_norms(S, squared=True)
+            parts = 2.0 * self.gamma * S.data[: S.nnz], -self.gamma * squares, -self.gamma
+            return self._side(_with_two_columns(S, *parts), S, squares)
         rows = np.empty((S.shape[0], S.shape[1] + 2), dtype=S.dtype)
         centred = S - (0.0 if origin is None else origin)
         np.multiply(centred, 2.0 * self.gamma, out=rows[:, :-2])
@@ -140,11 +162,11 @@ class Kernel:
         if callable(self.name) or self.name == "precomputed":
             return Side(X, X)
         if self.name != "rbf":
-            return Side(X.T, X)
+            return Side(_transposed(X), X)
         if issparse(X):
-            squares = row_norms(X, squared=True)[:, None]
-            parts = [X, csr_array(np.ones_like(squares)), csr_array(squares)]
-            return self._side(hstack(parts, format="csr").T, X, squares[:, 0])
+            squares = row_norms(X, squared=True)
+            wide = _with_two_columns(X, X.data[: X.nnz], 1.0, squares)
+            return self._side(_transposed(wide), X, squares)
         columns = np.empty((X.shape[1] + 2, X.shape[0]), dtype=X.dtype)
         np.subtract(X.T, 0.0 if origin is None else origin[:, None], out=columns[:-2])
         columns[-2] = 1.0
@@ -166,6 +188,24 @@ class Kernel:
         G *= self.gamma
         G += self.coef0
         return np.tanh(G, out=G) if self.name == "sigmoid" else _power(G, self.degree)
+
+
+def _transposed(X):
+    """Return the transposed matrix, of a sparse one stored by rows: it is multiplied often."""
+    return X.T.tocsr() if issparse(X) else X.T
+
+
+def _with_two_columns(X, values: NDArray[np.floating], first, second) -> csr_array:
+    """Return a sparse matrix with other values, and two more columns, without zeros."""
+    starts = X.indptr + 2 * np.arange(len(X.indptr), dtype=X.indptr.dtype)
+    data = np.empty(starts[-1], X.dtype)
+    indices = np.empty(starts[-1], X.indices.dtype)
+    own = np.ones(starts[-1], dtype=np.bool_)
+    for place, column in enumerate((first, second)):
+        at = starts[1:] - 2 + place
+        data[at], indices[at], own[at] = column, X.shape[1] + place, False
+    data[own], indices[own] = values, X.indices[: X.nnz]
+    return csr_array((data, indices, starts), shape=(X.shape[0], X.shape[1] + 2))
 
 
 def _power(G: NDArray, degree: float) -> NDArray:

@@ -17,7 +17,8 @@ from manyclass import codes
 from manyclass._interrupts import hearing_interrupts
 from manyclass._jobs import run_tasks
 from manyclass._rows import without_duplicates
-from manyclass._sklearn import take_rows
+from manyclass._sklearn import counts_rows_of_weight, n_samples, take_rows
+from manyclass.banks.borrowing import share_of_rows, size_in_bytes
 from manyclass.banks.generic import column_batches, with_narrow_indices
 from manyclass.banks.kernel import FEW_ROWS, SOLVER_TOLERANCE, KernelBank, check_fits
 from manyclass.banks.kernels import Kernel, resolve_gamma
@@ -25,6 +26,7 @@ from manyclass.banks.own_kernels import OwnKernel, takes_any_rows
 from manyclass.banks.pairwise import part_of
 
 FEW_PRODUCTS = 1e8  # of numbers, for the kernel of a pair: below, a call for each costs too much
+LARGE = 2**20  # bytes of an X that is not copied lightly: 1 MB
 
 
 class WeightFactors(NamedTuple):
@@ -48,6 +50,7 @@ def fit_kernel_bank(
     verbose: int = 0,
     dtype: type[np.floating] = np.float64,
     factors: WeightFactors | None = None,
+    borrow: bool = False,
 ) -> KernelBank:
     """Fit the machines of all columns: one-vs-one in a single call of LIBSVM.
 
@@ -55,11 +58,10 @@ def fit_kernel_bank(
     of them to its end. The machines are the same. ``gamma`` is resolved on all of X, so that all
     columns and folds share a kernel. ``factors`` are what the sample weights are products of:
     pairs of classes are given both, as SVC gives them to LIBSVM, whose steps depend on the last
-    bit of C.
+    bit of C. With ``borrow`` the support vectors stay in X, as :func:`read_by_machines` returns it.
     """
+    X = read_by_machines(estimator, X)
     if not takes_any_rows(estimator):
-        X = check_array(X, accept_sparse="csr", dtype=np.float64)
-        X = with_narrow_indices(without_duplicates(X))
         check_fits(X, dtype)
     if estimator.kernel == "precomputed" and X.shape[0] != X.shape[1]:
         raise ValueError(
@@ -113,11 +115,20 @@ def fit_kernel_bank(
         n_iter=np.array([column[3] for column in columns]),
         converged=all(column[4] for column in columns),
         dtype=dtype,
+        borrow=borrow,
     )
     if dtype == np.float32:
         some = np.arange(0, len(y), 1 + len(y) // FEW_ROWS)
         _warn_of_rounding(bank.error_in_single(take_rows(X, some)))
     return bank
+
+
+def read_by_machines(estimator, X):
+    """Return X as LIBSVM reads it, so that it need not be converted for every machine."""
+    if takes_any_rows(estimator):
+        return X
+    X = check_array(X, accept_sparse="csr", dtype=np.float64, order="C")
+    return with_narrow_indices(without_duplicates(X))
 
 
 def _warn_of_rounding(error: float) -> None:
@@ -152,16 +163,46 @@ Weights = NDArray[np.float64] | WeightFactors | None
 
 
 def _fit(machine, X, rows, target, weights: Weights, classes):
-    """Fit a machine on some rows; ``classes`` are theirs."""
-    part = part_of(X, rows, machine.kernel == "precomputed")
-    machine = clone(machine)
+    """Fit a machine on some rows; ``classes`` are theirs. Also return its support rows."""
+    machine, precomputed = clone(machine), machine.kernel == "precomputed"
     if isinstance(weights, WeightFactors):
         labels, first = np.unique(target, return_index=True)
         by_class = weights.of_class[classes[first]]
         machine.set_params(class_weight=dict(zip(labels, by_class, strict=True)))
         weights = weights.of_sample
     weight = None if weights is None else weights[rows]
-    return hearing_interrupts(machine.fit, part, target, sample_weight=weight)
+    if whole := _is_better_left_whole(machine, X, rows):
+        # LIBSVM leaves out what has no weight, whatever its target.
+        weight = _among_all(X, rows, np.ones(len(rows)) if weight is None else weight, 0.0)
+        target = _among_all(X, rows, target, target[0])
+    part = X if whole else part_of(X, rows, precomputed)
+    fitted = hearing_interrupts(machine.fit, part, target, sample_weight=weight)
+    return fitted, rows[fitted.support_]
+
+
+def _is_better_left_whole(machine, X, rows: NDArray[np.intp]) -> bool:
+    """Tell whether a large X is given to LIBSVM as it is, and not the rows of a machine.
+
+    scikit-learn copies the support vectors, which are up to all of the rows: if these are more
+    than half of X, it would be more than one copy of X together with their own.
+    """
+    return (
+        isinstance(machine.kernel, str)
+        and machine.kernel != "precomputed"
+        and not isinstance(machine.class_weight, str)  # told by the number of rows
+        and size_in_bytes(X) > LARGE
+        and len(rows) < n_samples(X)
+        and share_of_rows(X, rows) > 0.5
+        and bool((np.diff(rows) > 0).all())
+        and counts_rows_of_weight()
+    )
+
+
+def _among_all(X, rows: NDArray[np.intp], values: NDArray, others) -> NDArray:
+    """Return the values of the rows in their places among all rows of X."""
+    out = np.full(n_samples(X), others, dtype=values.dtype)
+    out[rows] = values
+    return out
 
 
 def _fit_columns(batch: slice, machine, X, y, code, rows, weights, pairs) -> list[Column]:
@@ -178,18 +219,18 @@ def _fit_column(machine, X, y, column, rows, weights: Weights, pair: bool) -> Co
     if len(np.unique(target)) < 2:
         only = column[y[rows[0]]] if len(target) else 0  # without samples it is even
         return rows[:0], np.empty(0), only * np.inf if only else 0.0, 0, True
-    fitted = _fit(machine, X, rows, target, weights, y[rows])
+    fitted, support = _fit(machine, X, rows, target, weights, y[rows])
     duals, intercept = sign * _dense(fitted.dual_coef_)[0], sign * float(fitted.intercept_[0])
-    return rows[fitted.support_], duals, intercept, int(fitted.n_iter_[0]), fitted.fit_status_ == 0
+    return support, duals, intercept, int(fitted.n_iter_[0]), fitted.fit_status_ == 0
 
 
 def _fit_pairs(machine, X, y, pairs, rows, weights: Weights) -> list[Column]:
     """All pairs at once. LIBSVM's order is ours: positive is the lower class."""
     order, flip = pairs
-    fitted = _fit(machine, X, rows, y[rows], weights, y[rows])
+    fitted, support = _fit(machine, X, rows, y[rows], weights, y[rows])
     converged = fitted.fit_status_ == 0
     duals, ends = _dense(fitted.dual_coef_), np.cumsum(fitted.n_support_)
-    starts, support = ends - fitted.n_support_, rows[fitted.support_]
+    starts = ends - fitted.n_support_
     place = {c: m for m, c in enumerate(fitted.classes_)}
     k = (1 + int(np.sqrt(1 + 8 * len(order)))) // 2
     columns: list[Any] = [None] * len(order)

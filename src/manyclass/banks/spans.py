@@ -179,6 +179,27 @@ def _half_distances_to_other_side(
     return out[rows]
 
 
+def in_parts(block: Gram, rows: list[Places], columns: list[Places]) -> Array:
+    """Return the kernel between rows and columns from the blocks of their parts."""
+    if len(rows) == len(columns) == 1:
+        return block(rows[0], columns[0])
+    return np.block([[block(a, b) for b in columns] for a in rows])
+
+
+def symmetric(block: Gram, parts: list[Places]) -> Array:
+    """Return the kernel between all support vectors; blocks below the diagonal are mirrored."""
+    if len(parts) == 1:
+        return block(parts[0], parts[0])
+    n = parts[-1][-1] + 1
+    K = np.empty((n, n))
+    for i, a in enumerate(parts):
+        for b in parts[i:]:
+            rows, columns = slice(a[0], a[-1] + 1), slice(b[0], b[-1] + 1)
+            K[rows, columns] = block(a, b)
+            K[columns, rows] = K[rows, columns].T
+    return K
+
+
 def without_only_samples(scores, y, code, weights, rows):
     """Put NaN where a sample is the only one of its side: without it there is no machine."""
     counts = np.bincount(y[weights > 0], minlength=len(code))
