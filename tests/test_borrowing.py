@@ -51,8 +51,11 @@ def peak_in_copies(model, X, y) -> float:
 @pytest.fixture
 def _small_parts(monkeypatch):
     """Make parts as small, next to X, as they are of a large X."""
-    for name, value in {"LEAST_CHUNK": 8, "LEAST_BLOCK": 8, "PREPARED": 2**15}.items():
-        monkeypatch.setattr(kernel, name, value)
+    for name in ("LEAST_CHUNK", "LEAST_BLOCK"):
+        monkeypatch.setattr(kernel, name, 8)
+    for name in ("PREPARED", "PREPARED_ARRAY"):
+        monkeypatch.setattr(kernel, name, 2**15)
+    monkeypatch.setattr(libsvm, "LARGE_ARRAY", 0)
 
 
 @pytest.mark.usefixtures("_small_parts")
@@ -111,6 +114,11 @@ def blobs(form: str, n: int = 90, k: int = 3):
     return TYPES[form](X * (rng.random((n, 5)) < 0.8)), y
 
 
+def leave_whole(monkeypatch) -> None:
+    for name in ("LARGE", "LARGE_ARRAY"):
+        monkeypatch.setattr(libsvm, name, 0)
+
+
 class TestWhole:
     """Given to LIBSVM as a whole or row by row, X makes the same machines."""
 
@@ -124,7 +132,7 @@ class TestWhole:
         model = CoupledClassifier(MACHINES[machine], code=code, combiner=CODES[code], cv=4)
         options = {"sample_weight": weights} if weighted else {}
         expected = model.fit(X, y, **options).predict_proba(X)
-        monkeypatch.setattr(libsvm, "LARGE", 0)
+        leave_whole(monkeypatch)
         assert_array_equal(model.fit(X, y, **options).predict_proba(X), expected)
         monkeypatch.setattr(libsvm, "counts_rows_of_weight", lambda: False)
         assert_array_equal(model.fit(X, y, **options).predict_proba(X), expected)
@@ -135,7 +143,7 @@ class TestWhole:
         X, y = blobs("csr")
         model = CoupledSVC(class_weight=class_weight, cv=3, n_jobs=n_jobs)
         expected = model.fit(X, y).predict_proba(X)
-        monkeypatch.setattr(libsvm, "LARGE", 0)
+        leave_whole(monkeypatch)
         assert_array_equal(model.fit(X, y).predict_proba(X), expected)
 
     def test_rows_twice_and_out_of_order(self, monkeypatch):
@@ -146,12 +154,12 @@ class TestWhole:
         ]
         model = CoupledSVC(cv=splits)
         expected = model.fit(X, y).predict_proba(X)
-        monkeypatch.setattr(libsvm, "LARGE", 0)
+        leave_whole(monkeypatch)
         assert_array_equal(model.fit(X, y).predict_proba(X), expected)
 
     def test_support_of_rows_in_use(self, monkeypatch):
         X, y = blobs("C")
-        monkeypatch.setattr(libsvm, "LARGE", 0)
+        leave_whole(monkeypatch)
         rows = np.flatnonzero(np.arange(len(y)) % 4 != 1)
         machine, code = SVC(C=0.5, gamma=0.2), codes.one_vs_rest(3)
         bank = fit_bank(machine, X, y, code, "margin", rows=rows)
@@ -184,7 +192,8 @@ class TestMarginsOnce:
         with pytest.MonkeyPatch.context() as patch:
             for key, value in {"LEAST_CHUNK": chunk, "LEAST_BLOCK": block}.items():
                 patch.setattr(kernel, key, value)
-            patch.setattr(kernel, "PREPARED", prepared)
+            for key in ("PREPARED", "PREPARED_ARRAY"):
+                patch.setattr(kernel, key, prepared)
             assert_allclose(bank.scores(X), expected, rtol=0, atol=1e-12)
             assert_allclose(bank.scores_at(X, rows), expected[rows], rtol=0, atol=1e-12)
             ones = np.ones(len(y))

@@ -51,7 +51,7 @@ def resolve_gamma(gamma: str | float, X) -> float:
     return float(gamma)
 
 
-def _sparse_variance(X) -> float:
+def _sparse_variance(X) -> np.float64:
     """Return ``X.multiply(X).mean() - X.mean() ** 2``, to the last bit but without copies of X.
 
     X is stored by rows, with one entry for a place.
@@ -64,7 +64,7 @@ def _sparse_variance(X) -> float:
     squares *= share
     mean_square = squares.sum()
     del squares
-    return float(mean_square - (values * share).sum() ** 2)
+    return mean_square - (values * share).sum() ** 2
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def _transposed(X):
 def _with_two_columns(X, values: NDArray[np.floating], first, second) -> csr_array:
     """Return a sparse matrix with other values, and two more columns, without zeros."""
     starts = X.indptr + 2 * np.arange(len(X.indptr), dtype=X.indptr.dtype)
-    data = np.empty(starts[-1], X.dtype)
+    data = np.empty(starts[-1], values.dtype)
     indices = np.empty(starts[-1], X.indices.dtype)
     own = np.ones(starts[-1], dtype=np.bool_)
     for place, column in enumerate((first, second)):
