@@ -210,7 +210,7 @@ class CoupledBase(Predictions, ABC):
     def _plan(self, combiner: Combiner, k: int) -> Plan:
         """Return what is to be fitted."""
         if not isinstance(self.temperature, bool | np.bool_):
-            raise ValueError(f"temperature must be True or False, got {self.temperature!r}.")
+            raise ValueError(f"temperature must be True or False, got {quoted(self.temperature)}.")
         check_n_jobs(self.n_jobs)
         kind, method = self._plan_calibration(self._base_estimator(), combiner)
         # A combiner that learns from the same scores has its temperature in its weights.
@@ -235,7 +235,7 @@ class CoupledBase(Predictions, ABC):
             return make_folds(self.cv, X, y, classes, split_params)
         if self.cv != "loo":
             raise ValueError(
-                f"cv must be 'loo', a number, a splitter, splits or None, got {self.cv!r}."
+                f"cv must be 'loo', a number, a splitter, splits or None, got {quoted(self.cv)}."
             )
         warn_single(y, classes, stacklevel=6)
         return None
@@ -380,14 +380,14 @@ class CoupledBase(Predictions, ABC):
         remedy = "Use calibration='sigmoid' with cv=5"
         if hasattr(estimator, "predict_proba"):
             raise ValueError(
-                f"calibration={self.calibration!r} is fitted on folds, but cv=None. {remedy}, or "
-                "calibration=None to take predict_proba as it is."
+                f"calibration={quoted(self.calibration)} is fitted on folds, but cv=None. "
+                f"{remedy}, or calibration=None to take predict_proba as it is."
             )
         raise ValueError(
             f"{type(estimator).__name__} has no predict_proba, so the combiner {combiner.key!r} "
-            f"needs calibrated scores, but calibration={self.calibration!r} and cv={self.cv!r}. "
-            f"{remedy}, an estimator with predict_proba, or a label decoder such as "
-            "combiner='max-wins'."
+            f"needs calibrated scores, but calibration={quoted(self.calibration)} and "
+            f"cv={quoted(self.cv)}. {remedy}, an estimator with predict_proba, or a label "
+            "decoder such as combiner='max-wins'."
         )
 
     def __sklearn_tags__(self):

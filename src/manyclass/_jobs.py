@@ -18,6 +18,8 @@ from typing import Any
 from joblib import Parallel, delayed, parallel_config
 from joblib.parallel import get_active_backend
 
+from manyclass._names import quoted
+
 ATTEMPTS = 3  # as often as Dask itself lets workers die under a task
 LAZY = {
     "Array": "X.map_blocks(model.predict_proba, dtype=float, chunks=(X.chunks[0], ({k},)))",
@@ -29,8 +31,8 @@ def check_n_jobs(n_jobs: Any) -> None:
     """Raise a ``ValueError`` if this is no number of jobs; joblib says less of it, and later."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(
-            f"n_jobs must be a whole number other than 0, or None, got {n_jobs!r}. Use -1 for all "
-            "processors."
+            f"n_jobs must be a whole number other than 0, or None, got {quoted(n_jobs)}. Use -1 "
+            "for all processors."
         )
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "check_sample_weight",
     "check_shared_parameters",
     "counts_rows_of_weight",
+    "in_known_numbers",
     "is_plain_numeric",
     "n_samples",
     "routing_enabled",
@@ -68,6 +69,23 @@ def is_plain_numeric(X) -> bool:
     return issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "fiubc")
 
 
+def in_known_numbers(X):
+    """Return a sparse matrix of half precision, or of objects, as one of float64.
+
+    scipy computes with neither: it converts them to no other format, and takes no rows. Arrays of
+    half precision become float64 in scikit-learn, too.
+    """
+    if not issparse(X) or not (X.dtype == object or X.dtype.newbyteorder("=") == np.float16):
+        return X
+    try:
+        return X.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"X is a sparse matrix of objects that are not all numbers ({error}): convert it to "
+            "float64."
+        ) from error
+
+
 def check_any_rows(
     estimator,
     X,
@@ -82,7 +100,7 @@ def check_any_rows(
     ``of_any_shape`` also lists, and arrays of other dimensions. ``sparse`` are the formats that
     are left as they are; others become the first of them.
     """
-    X = X if of_any_shape else as_indexable(X)
+    X = in_known_numbers(X if of_any_shape else as_indexable(X))
     if of_any_shape and len(getattr(X, "shape", ())) != 2:
         if reset:
             _forget_features(estimator)

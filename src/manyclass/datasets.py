@@ -18,6 +18,8 @@ from sklearn import datasets as bundled
 from sklearn.datasets import fetch_openml
 from sklearn.model_selection import train_test_split
 
+from manyclass._names import quoted
+
 _Seed = int | np.random.RandomState | None
 
 _BUNDLED: dict[str, Callable[[], Any]] = {
@@ -153,7 +155,7 @@ def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Datas
     if name in _BUNDLED:
         return _from_sklearn(name)
     if name not in _SOURCES:
-        raise ValueError(f"unknown data set {name!r}: use one of {', '.join(names())}.")
+        raise ValueError(f"unknown data set {quoted(name)}: use one of {', '.join(names())}.")
     candidates = [folder / f"{name}.csv.gz" for folder in _folders(data_home)]
     for path in candidates:
         if path.is_file():

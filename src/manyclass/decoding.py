@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from manyclass._names import quoted
 from manyclass.combining import Combination, Combiner, register
 from manyclass.ties import as_seed, break_ties
 
@@ -405,4 +406,6 @@ def _resolve_loss(loss: str | Loss) -> Total:
         return partial(_sum_of_losses, _guarded(loss))
     if isinstance(loss, str) and loss in _LOSSES:
         return _LOSSES[loss]
-    raise ValueError(f"unknown loss {loss!r}: pass a function or one of {', '.join(_LOSSES)}.")
+    raise ValueError(
+        f"unknown loss {quoted(loss)}: pass a function or one of {', '.join(_LOSSES)}."
+    )

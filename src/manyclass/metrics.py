@@ -331,7 +331,7 @@ def bin_stated(
     if n_bins < 1:
         raise ValueError(f"n_bins must be at least 1, got {n_bins}.")
     if strategy not in _EDGES:
-        raise ValueError(f"strategy must be one of {', '.join(_EDGES)}, got {strategy!r}.")
+        raise ValueError(f"strategy must be one of {', '.join(_EDGES)}, got {quoted(strategy)}.")
     inner = np.arange(1, n_bins) / n_bins
     index = np.searchsorted(_EDGES[strategy](stated, weight, inner), stated)
 

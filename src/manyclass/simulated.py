@@ -15,6 +15,8 @@ from scipy.special import logsumexp, softmax
 from scipy.stats import ortho_group
 from sklearn.utils import check_random_state
 
+from manyclass._names import quoted
+
 _Seed = int | np.random.RandomState | None
 
 
@@ -97,7 +99,7 @@ def gaussian_classes(
     """
     powers = {"eigenvalues": 1, "deviations": 2}
     if uniform not in powers:
-        raise ValueError(f"uniform must be one of {', '.join(powers)}, got {uniform!r}.")
+        raise ValueError(f"uniform must be one of {', '.join(powers)}, got {quoted(uniform)}.")
     rng = check_random_state(random_state)
     means = rng.uniform(0, 1, (n_classes, n_features))
     axes = ortho_group(n_features).rvs(n_classes, random_state=rng)

@@ -13,6 +13,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._coupled import CoupledBase
+from manyclass._names import quoted
 from manyclass._sklearn import check_shared_parameters
 from manyclass._weights import class_weights, without_negative
 from manyclass.banks import KernelBank
@@ -192,7 +193,7 @@ class CoupledSVC(CoupledBase):
         if self.decision_function_shape not in ("ovr", "ovo"):
             raise ValueError(
                 "decision_function_shape must be 'ovr' or 'ovo', got "
-                f"{self.decision_function_shape!r}."
+                f"{quoted(self.decision_function_shape)}."
             )
         if self.decision_function_shape == "ovr":
             return super().decision_function(X)
@@ -348,7 +349,7 @@ class CoupledSVC(CoupledBase):
             dtype = known[np.dtype(self.dtype)]
         except (KeyError, TypeError) as error:
             raise ValueError(
-                f"dtype must be np.float64 or np.float32, got {self.dtype!r}."
+                f"dtype must be np.float64 or np.float32, got {quoted(self.dtype)}."
             ) from error
         return {"dtype": dtype}
 

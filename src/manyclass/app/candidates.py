@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from manyclass import CoupledClassifier, CoupledSVC
+from manyclass._names import quoted
 from manyclass.learners import KernelLogisticRegression
 
 KERNEL_ROWS = 20_000  # that a kernel machine is trained on; its cost grows with their square
@@ -219,6 +220,6 @@ def _check_names(only: Iterable[str]) -> list[str]:
             close = difflib.get_close_matches(name, NAMES, 1)
             meant = f" Did you mean {close[0]!r}?" if close else ""
             raise ValueError(
-                f"there is no candidate {name!r}.{meant} Choose from {', '.join(NAMES)}."
+                f"there is no candidate {quoted(name)}.{meant} Choose from {', '.join(NAMES)}."
             )
     return names

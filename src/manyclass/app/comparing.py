@@ -17,6 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 
+from manyclass._names import quoted
 from manyclass.app.candidates import NAMES, Candidate, choose, from_mapping, seeded
 from manyclass.app.columns import column_transformer
 from manyclass.app.description import describe
@@ -215,7 +216,7 @@ def _rank(entry: Entry, metric: str) -> tuple[bool, float]:
 def _check_metrics(metrics: Sequence[str]) -> None:
     unknown = [name for name in metrics if name not in METRICS]
     if unknown or not metrics or isinstance(metrics, str):
-        raise ValueError(f"metrics must be some of {', '.join(METRICS)}, got {metrics!r}.")
+        raise ValueError(f"metrics must be some of {', '.join(METRICS)}, got {quoted(metrics)}.")
 
 
 def listen(task: Callable[[], Any]) -> tuple[Any, list[str]]:

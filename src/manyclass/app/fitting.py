@@ -172,7 +172,9 @@ def _check_folds(folds: int | None) -> None:
 
 def _classifier(learner: str, C: float | None, options: Options):
     if learner not in LEARNERS:
-        raise ValueError(f"there is no learner {learner!r}: choose from {', '.join(LEARNERS)}.")
+        raise ValueError(
+            f"there is no learner {quoted(learner)}: choose from {', '.join(LEARNERS)}."
+        )
     if C is not None and not 0 < C < np.inf:
         raise ValueError(f"C must be a positive number, got {C}.")
     return LEARNERS[learner](C, options)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass import crossfit
+from manyclass._names import quoted
 from manyclass.app.leaderboard import listed
 from manyclass.app.names import one_line
 
@@ -30,7 +31,7 @@ def make_folds(
 def check_folds(cv: int) -> None:
     """Raise a ``ValueError`` for what is no number of folds."""
     if not isinstance(cv, int | np.integer) or cv < 2:
-        raise ValueError(f"cv (--folds) must be a number of folds, 2 at least, got {cv!r}.")
+        raise ValueError(f"cv (--folds) must be a number of folds, 2 at least, got {quoted(cv)}.")
 
 
 def notes_on_folds(

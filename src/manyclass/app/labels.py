@@ -37,7 +37,7 @@ def find_target(names: list[str], target: str | None, path: Path) -> str:
             name for name in names if name.strip().lower() == target.strip().lower()
         ]
         hint = f"did you mean {shown(close)}?" if close else f"its columns are {shown(names)}."
-        raise ValueError(f"{path} has no column {target!r} for the target: {hint}")
+        raise ValueError(f"{path} has no column {quoted(target)} for the target: {hint}")
     return target
 
 

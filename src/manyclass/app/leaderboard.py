@@ -12,6 +12,7 @@ from scipy.stats import t
 from sklearn.pipeline import Pipeline
 
 from manyclass._coupled import CoupledBase
+from manyclass._names import quoted
 from manyclass.app.candidates import Candidate
 from manyclass.app.description import Description
 from manyclass.report import text_table
@@ -125,7 +126,7 @@ class Leaderboard:
     def __getitem__(self, name: str) -> Entry:
         found = {entry.name: entry for entry in self.entries}
         if name not in found:
-            raise KeyError(f"no candidate {name!r}: there are {', '.join(found)}")
+            raise KeyError(f"no candidate {quoted(name)}: there are {', '.join(found)}")
         return found[name]
 
     @property

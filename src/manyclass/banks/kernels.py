@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.extmath import row_norms
 
+from manyclass._names import quoted
 from manyclass._rows import without_duplicates
 from manyclass.banks._block_kernels import exponentiate, measure_far, measure_far_sparse
 from manyclass.banks.own_kernels import OwnKernel
@@ -47,7 +48,7 @@ def resolve_gamma(gamma: str | float, X) -> float:
     if gamma == "auto":
         return 1.0 / X.shape[1]
     if isinstance(gamma, str):
-        raise ValueError(f"gamma must be 'scale', 'auto' or a number, got {gamma!r}.")
+        raise ValueError(f"gamma must be 'scale', 'auto' or a number, got {quoted(gamma)}.")
     return float(gamma)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from manyclass._names import quoted
+
 Code = NDArray[np.int8]
 
 MOST_ENTRIES = 2**31  # of a code: 2.1 GB, one-vs-one of 1625 classes
@@ -146,7 +148,7 @@ def check_size(name: str, k: int, n_columns: int, instead: str) -> None:
 def check_integer(name: str, value: Any, least: int) -> int:
     """Return an argument as an int of at least ``least``."""
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer of at least {least}, got {value!r}.")
+        raise TypeError(f"{name} must be an integer of at least {least}, got {quoted(value)}.")
     if value < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value}.")
     return int(value)

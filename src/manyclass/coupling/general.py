@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from manyclass import codes
+from manyclass._names import quoted
 from manyclass.codes.checks import check_integer
 from manyclass.combining import register
 from manyclass.coupling._entropy_kernel import couple_even
@@ -140,7 +141,9 @@ class Zadrozny(CouplingRule):
     def prepare(self, code, weights):
         """Iterate row by row."""
         if self.start not in ("noniterative", "uniform"):
-            raise ValueError(f"start must be 'noniterative' or 'uniform', got {self.start!r}.")
+            raise ValueError(
+                f"start must be 'noniterative' or 'uniform', got {quoted(self.start)}."
+            )
         lists, weights = column_lists(code), weights / weights.mean()
         uniform, tol, max_iter = self.start == "uniform", float(self.tol), int(self.max_iter)
         return lambda r, p, iterations, converged: couple_zadrozny(
@@ -224,7 +227,7 @@ class LeastSquares(CouplingRule):
         if not isinstance(self.entropy, Real) or not 0 <= float(self.entropy) <= MOST_ENTROPY:
             raise ValueError(
                 f"entropy must be None or a number from 0 to {MOST_ENTROPY:g}, where all "
-                f"distributions are even, got {self.entropy!r}."
+                f"distributions are even, got {quoted(self.entropy)}."
             )
         return float(self.entropy)
 

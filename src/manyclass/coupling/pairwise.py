@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from manyclass import codes
+from manyclass._names import quoted
 from manyclass.codes.checks import check_integer
 from manyclass.combining import register
 from manyclass.coupling._gradients_kernel import couple_wlw2_gradients
@@ -133,7 +134,7 @@ class HastieTibshirani(PairwiseRule):
     def prepare_pairs(self, k, weights):
         """Newton, or the printed iteration (Zadrozny's on this code)."""
         if self.solver not in ("newton", "printed"):
-            raise ValueError(f"solver must be 'newton' or 'printed', got {self.solver!r}.")
+            raise ValueError(f"solver must be 'newton' or 'printed', got {quoted(self.solver)}.")
         weights = weights / weights.mean()
         if self.solver == "newton":
             return newton_solver(k, weights, float(self.tol), int(self.max_iter))
@@ -289,7 +290,7 @@ class RefregierVallet(PairwiseRule):
         if self.tree == "chain":
             return np.arange(k - 1), np.arange(1, k)
         if self.tree != "star":
-            raise ValueError(f"tree must be 'chain' or 'star', got {self.tree!r}.")
+            raise ValueError(f"tree must be 'chain' or 'star', got {quoted(self.tree)}.")
         center = check_integer("center", self.center, 0)
         if center >= k:
             raise ValueError(f"center is {center}, but the classes are 0 to {k - 1}.")

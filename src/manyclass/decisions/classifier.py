@@ -306,6 +306,6 @@ def _prior(given, default: NDArray[np.float64], name: str) -> NDArray[np.float64
     k = len(default)
     if isinstance(given, str):
         if given != "uniform":
-            raise ValueError(f"{name} must be an array, 'uniform' or None, got {given!r}.")
+            raise ValueError(f"{name} must be an array, 'uniform' or None, got {quoted(given)}.")
         return np.full(k, 1.0 / k)
     return check_prior(default if given is None else given, k, name)

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._coupled import CoupledBase
+from manyclass._names import quoted
 from manyclass.export.combiners import plan_combiner
 from manyclass.export.graph import Graph, Piece, Unsupported, import_onnx
 from manyclass.export.probabilities import plan_calibration, plan_temperature
@@ -117,11 +118,11 @@ def to_onnx(
 
 def _check_options(dtype: DTypeLike, opset: int, newest: int) -> None:
     if dtype is None or np.dtype(dtype) not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be np.float64 or np.float32, got {dtype!r}.")
+        raise ValueError(f"dtype must be np.float64 or np.float32, got {quoted(dtype)}.")
     if not LEAST_OPSET <= opset <= newest:
         raise ValueError(
             f"opset must be from {LEAST_OPSET} to {newest}, the newest of the onnx that is "
-            f"installed, got {opset!r}."
+            f"installed, got {quoted(opset)}."
         )
 
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass._restoring import unchanged_on_error
 from manyclass._rows import without_duplicates
-from manyclass._sklearn import check_sample_weight, n_samples
+from manyclass._sklearn import check_sample_weight, in_known_numbers, n_samples
 from manyclass.banks.kernel_logistic import (
     accepted_sparse,
     gram,
@@ -199,7 +199,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         """Check everything, leave out samples without weight, and compute the kernel matrix."""
         self._check_parameters()
         sparse = accepted_sparse(self.kernel)
-        X, y = validate_data(self, X, y, accept_sparse=sparse, dtype=np.float64)
+        X, y = validate_data(self, in_known_numbers(X), y, accept_sparse=sparse, dtype=np.float64)
         X = without_duplicates(X)
         check_classification_targets(y)
         weights = check_sample_weight(sample_weight, X)
@@ -247,6 +247,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         sparse = accepted_sparse(self.kernel_.name)
+        X = in_known_numbers(X)
         X = validate_data(self, X, accept_sparse=sparse, dtype=np.float64, reset=False)
         X = without_duplicates(X)
         S = self.support_vectors_ if sparse else self.support_

@@ -19,8 +19,10 @@ from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from manyclass._names import quoted
 from manyclass._restoring import unchanged_on_error
 from manyclass._rows import without_duplicates
+from manyclass._sklearn import in_known_numbers
 from manyclass.learners._neighbors_kernel import (
     contrast_distances,
     count_distance_errors,
@@ -363,7 +365,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
     def _check_rows(self, X, reset: bool):
         X = validate_data(
             self,
-            X,
+            in_known_numbers(X),
             reset=reset,
             accept_sparse="csr",
             accept_large_sparse=self.metric == "euclidean",
@@ -376,7 +378,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
         """Return what the name stands for."""
         if not isinstance(self.evidence, str) or self.evidence not in EVIDENCE:
             names = " or ".join(map(repr, EVIDENCE))
-            raise ValueError(f"evidence must be {names}, got {self.evidence!r}.")
+            raise ValueError(f"evidence must be {names}, got {quoted(self.evidence)}.")
         return EVIDENCE[self.evidence]
 
     def _check_candidates(self, evidence: _Evidence, most: int) -> NDArray[np.intp]:

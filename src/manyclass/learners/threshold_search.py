@@ -12,6 +12,7 @@ from scipy.special import expit, logit
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import column_or_1d
 
+from manyclass._names import quoted
 from manyclass._sklearn import check_sample_weight
 
 Criterion = str | Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]], float]
@@ -70,7 +71,7 @@ def search_for(criterion: Criterion) -> Callable[..., float]:
         return CRITERIA[criterion]
     raise ValueError(
         f"criterion must be one of {', '.join(CRITERIA)}, or a function of y, the shifted "
-        f"logit and the weights, got {criterion!r}."
+        f"logit and the weights, got {quoted(criterion)}."
     )
 
 

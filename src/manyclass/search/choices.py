@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
+from manyclass._names import quoted
+
 ROUNDING = 1e-12  # losses that differ by less are the same, added up in another order
 
 Floats = NDArray[np.float64]
@@ -66,7 +68,7 @@ class Choice(BaseEstimator, ABC):
                 "one of these names" if argument == "accuracy" else "log_loss=None to do without"
             )
             raise ValueError(
-                f"{argument}={metric!r} is not a score of the search, which has "
+                f"{argument}={quoted(metric)} is not a score of the search, which has "
                 f"{', '.join(known)}. Pass {remedy}, or add it to the scoring of the search."
             )
         if self.fold_sizes is None:
@@ -291,8 +293,8 @@ def _find_parameter(cv_results: Results, name: str, argument: str) -> str:
         fault = "could be any of them" if found else "is none of them"
         remedy = ", or gamma=None where there is no width" if argument != "C" else ""
         raise ValueError(
-            f"the search varies {', '.join(found or known)}, and {argument}={name!r} {fault}. Pass "
-            f"a full name{remedy}."
+            f"the search varies {', '.join(found or known)}, and {argument}={quoted(name)} "
+            f"{fault}. Pass a full name{remedy}."
         )
     return found[0]
 
@@ -303,8 +305,8 @@ def _numbers(cv_results: Results, name: str) -> Floats:
         if not isinstance(value, Real) or value != value:
             found = "not set" if value is np.ma.masked else repr(value)
             raise ValueError(
-                f"parameter {name!r} is {found} in candidate {candidate}: the choice compares "
-                "numbers. Give every candidate of the search a number for it."
+                f"parameter {quoted(name)} is {found} in candidate {candidate}: the choice "
+                "compares numbers. Give every candidate of the search a number for it."
             )
     return np.asarray(column, dtype=np.float64)
 

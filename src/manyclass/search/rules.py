@@ -15,6 +15,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._coupled import CoupledBase
+from manyclass._names import quoted
 from manyclass.combining import Combiner, own_copy, resolve
 from manyclass.coupling.base import warn_unconverged
 from manyclass.search.choices import Floats, Results, SmallestC
@@ -123,7 +124,9 @@ class RuleScorer(BaseEstimator):
         dict of str to str or Combiner
         """
         if isinstance(self.rules, str):
-            raise ValueError(f"rules={self.rules!r} is a string: pass a list, [{self.rules!r}].")
+            raise ValueError(
+                f"rules={quoted(self.rules)} is a string: pass a list, [{quoted(self.rules)}]."
+            )
         if isinstance(self.rules, Mapping):
             rules = dict(self.rules)
         else:
@@ -142,7 +145,7 @@ class RuleScorer(BaseEstimator):
         chosen = [self.metrics] if isinstance(self.metrics, str) else list(self.metrics)
         unknown = [metric for metric in chosen if metric not in METRICS]
         if unknown or not chosen:
-            raise ValueError(f"metrics={self.metrics!r}: choose among {', '.join(METRICS)}.")
+            raise ValueError(f"metrics={quoted(self.metrics)}: choose among {', '.join(METRICS)}.")
         return chosen
 
 
@@ -342,8 +345,8 @@ def _results_of(cv_results: Results, label: str) -> dict[str, Any]:
     if not any(f"mean{infix}{metric}" in cv_results for metric in METRICS):
         known = [key[10:] for key in cv_results if key.startswith("mean_test_")]
         raise ValueError(
-            f"the search has no scores of the rule {label!r}, only {', '.join(known)}. If all "
-            "scores failed, its warnings say why; error_score='raise' stops at the first."
+            f"the search has no scores of the rule {quoted(label)}, only {', '.join(known)}. If "
+            "all scores failed, its warnings say why; error_score='raise' stops at the first."
         )
     return {
         key if key.startswith("param_") else key.replace(infix, "_test_", 1): column

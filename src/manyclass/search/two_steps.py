@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 
+from manyclass._names import quoted
 from manyclass.search.choices import Choice, Results, Rows, SmoothestBest, width_argument
 
 POWERS = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)  # Duan's coarse values of C and of sigma^2
@@ -151,7 +152,7 @@ class TwoStepGridSearchCV(GridSearchCV):
             if name not in self.param_grid:
                 remedy = " Pass gamma=None if there is no width." if argument != "C" else ""
                 raise ValueError(
-                    f"{argument}={name!r} is not in param_grid, which has "
+                    f"{argument}={quoted(name)} is not in param_grid, which has "
                     f"{', '.join(map(str, self.param_grid))}.{remedy}"
                 )
             _positive(self.param_grid[name], f"param_grid[{name!r}]")
