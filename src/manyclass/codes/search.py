@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,9 @@ Seed = int | np.random.RandomState | None
 
 _BATCH = 2**22  # entries of the draws held at once
 _ROWS = 64  # rows of a draw compared at a time
+_MANY = 1000  # classes, above which work is bounded:
+_MOST_PRODUCTS = 5e11  # of entries of two rows, k^2 l for all rows of a draw; some seconds
+_MOST_DRAWN = 2e8  # entries of draws that are only looked at for one that is usable
 
 
 def sparse_random(
@@ -45,6 +49,11 @@ def sparse_random(
     enough for label decoders and for the coupling rule "least-squares". The default
     falls below ``k - 1`` from k = 103 on.
 
+    With more than 1000 classes fewer codes are drawn, so that the search ends within seconds:
+    at most ``5e11 / (k^2 n_columns)``, which with the default number of columns is 3326 for
+    1001 classes, 40 for 8000, and one from some 33,000 on. If none of them is usable, further
+    ones are drawn until one is.
+
     Parameters
     ----------
     k : int
@@ -53,7 +62,7 @@ def sparse_random(
         Number of columns; ``ceil(15 * log2(k))`` by default, or as many distinct
         ones as exist if these are fewer.
     n_draws : int, default=10000
-        Number of codes to choose from.
+        Number of codes to choose from; fewer are drawn for more than 1000 classes.
     random_state : int, RandomState or None, default=None
         Seed of the draws.
 
@@ -89,7 +98,7 @@ def dense_random(
         Number of columns; ``ceil(10 * log2(k))`` by default, or as many distinct
         ones as exist if these are fewer.
     n_draws : int, default=10000
-        Number of codes to choose from.
+        Number of codes to choose from; fewer are drawn for more than 1000 classes.
     random_state : int, RandomState or None, default=None
         Seed of the draws.
 
@@ -130,14 +139,42 @@ def _random_code(
     if n_columns == n_distinct:
         n_draws = 1  # all draws are the same up to order and sign
     sampler = sampler_for(k, n_columns, letters)
-    code = _best_draw(sampler, k, n_columns, n_draws, check_random_state(random_state))
+    random, n_compared = check_random_state(random_state), _n_compared(k, n_columns, n_draws)
+    code = _best_draw(sampler, k, n_columns, n_compared, random)
+    if code is None and n_compared < n_draws:
+        n_draws = max(n_compared, min(n_draws, int(_MOST_DRAWN / (k * n_columns))))
+        code = _usable_draw(sampler, k, n_columns, n_draws - n_compared, random)
     if code is None:
         need = "identifies the class probabilities" if n_columns >= k - 1 else "tells classes apart"
         raise ValueError(
             f"none of the n_draws={n_draws} random codes with n_columns={n_columns} for k={k} "
-            f"classes {need}. Raise n_draws or n_columns."
+            f"classes {need}. Raise {'n_draws or ' if k <= _MANY else ''}n_columns."
         )
     return code
+
+
+def _n_compared(k: int, n_columns: int, n_draws: int) -> int:
+    """Return from how many draws the best is chosen, by the work that it takes at most."""
+    if k <= _MANY:
+        return n_draws
+    return min(n_draws, max(1, int(_MOST_PRODUCTS / (k**2 * n_columns))))
+
+
+def _acceptable(k: int, n_columns: int) -> Callable[[Code], bool]:
+    """Return what tells whether a code is usable."""
+    return is_identifiable if n_columns >= k - 1 else tells_classes_apart
+
+
+def _usable_draw(
+    sampler: Sampler, k: int, n_columns: int, n_draws: int, random: np.random.RandomState
+) -> Code | None:
+    """Return the first acceptable draw, however far its rows are apart."""
+    acceptable = _acceptable(k, n_columns)
+    for _ in range(n_draws):
+        code = np.ascontiguousarray(sampler(1, random)[0].T)
+        if acceptable(code):
+            return code
+    return None
 
 
 def _fewer_columns(k: int) -> str:
@@ -159,7 +196,9 @@ def _best_draw(
 
     As rho(u, v) = (n_columns - u.v) / 2, it has the smallest largest dot product.
     """
-    acceptable = is_identifiable if n_columns >= k - 1 else tells_classes_apart
+    if n_draws == 1:  # there is nothing to compare
+        return _usable_draw(sampler, k, n_columns, 1, random)
+    acceptable = _acceptable(k, n_columns)
     batch = max(1, _BATCH // (k * max(n_columns, _ROWS)))
     best, bar = None, math.inf
     for start in range(0, n_draws, batch):
