@@ -10,6 +10,7 @@ from pathlib import Path
 
 from manyclass import __version__
 from manyclass._interrupts import INTERRUPTED, Terminated, ending_in_order
+from manyclass._jobs import registered_files
 from manyclass.app import comparing, fitting, predicting
 
 
@@ -17,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     arguments = _parser().parse_args(argv)
     try:
-        with ending_in_order():
+        with ending_in_order(), registered_files():
             return arguments.run(arguments)
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
