@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -201,6 +201,17 @@ class TestMarginsOnce:
         assert_allclose(left_out, bank.leave_one_out(X, y, code, ones), rtol=0, atol=1e-4)
         bank.own_rows()
         assert_array_equal(bank.scores(X), expected)
+
+    @pytest.mark.parametrize("most", [0, 1, 25, 70, 1000])
+    def test_batches(self, most):
+        X, y = blobs("C", k=3)
+        bank = fit_bank(SVC(C=1e-3), X, y, codes.one_vs_one(3), "margin")
+        chunks = bank._chunks(20)
+        batches = kernel._in_batches(chunks, most)
+        assert [chunk for batch in batches for chunk in batch] == chunks
+        sizes = [[len(group.support[part]) for group, part in batch] for batch in batches]
+        assert all(len(batch) == 1 or sum(batch) <= most for batch in sizes)
+        assert all(sum(a) + b[0] > most for a, b in pairwise(sizes))
 
     def test_no_support_vectors(self):
         X, y = blobs("C")

@@ -105,6 +105,20 @@ class Group:
         return vectors, _adder(duals, self.columns)
 
 
+def _in_batches(chunks: list[Chunk], most: int) -> list[list[Chunk]]:
+    """Put chunks together, up to so many support vectors; at least one chunk, if there are any."""
+    batches: list[list[Chunk]] = [[]]
+    held = 0
+    for group, part in chunks:
+        size = len(group.support[part])
+        if batches[-1] and held + size > most:
+            batches.append([])
+            held = 0
+        batches[-1].append((group, part))
+        held += size
+    return batches
+
+
 def _aligned(size: int, dtype: type[np.floating]) -> NDArray[np.floating]:
     """Return an array that begins with a cache line, so that vectors do not lie across two."""
     array = np.empty(size + LINE // np.dtype(dtype).itemsize, dtype)
@@ -251,9 +265,7 @@ class KernelBank(Bank):
         n_support = sum(len(group.support) for group in self.groups)
         most = n_support * max(self._few_bytes(), total // BATCHES) // max(1, total)
         chunks = self._chunks(int(np.clip(most, LEAST_CHUNK, CHUNK)))
-        each = max(1, most // CHUNK)
-        parts = [chunks[a : a + each] for a in range(0, len(chunks), each)] or [chunks]
-        batches = [partial(self._prepare, part, dtype) for part in parts]
+        batches = [partial(self._prepare, part, dtype) for part in _in_batches(chunks, most)]
         return self._margins(X, batches, dtype, max(LEAST_BLOCK, most))
 
     def _few_bytes(self) -> int:
