@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch, check_random_state, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d, has_fit_parameter
 
 from manyclass import codes
 from manyclass._jobs import check_in_memory, check_n_jobs, kept_on_workers
@@ -42,6 +42,7 @@ from manyclass.crossfit import (
     complete_rows,
     enough_for_temperature,
     enough_rows,
+    fold_numbers,
     make_folds,
     row_blocks,
     warn_single,
@@ -186,7 +187,10 @@ class CoupledBase(Predictions, ABC):
             known = scores.dense() if isinstance(scores, OutOfSample) else scores
             self.reliability_ = measure.fit(X, y, code, evidence, known)
         if scores is not None:
-            self._fit_on_scores(scores, y[rows], rows_weights, plan.method, plan.tempered)
+            numbers = None if folds is None else fold_numbers(folds, len(y))
+            self._fit_on_scores(
+                scores, y[rows], rows_weights, plan.method, plan.tempered, numbers=numbers
+            )
         return self
 
     def _begin(self, k: int) -> tuple[Combiner, NDArray[np.int8], NDArray[np.int64] | None]:
@@ -271,11 +275,19 @@ class CoupledBase(Predictions, ABC):
         return enough_for_temperature(*self.code_.shape) if only_tempered and thrifty else None
 
     def _fit_on_scores(
-        self, scores, y, weights, method: str | None, tempered: bool, sides=None
+        self,
+        scores,
+        y,
+        weights,
+        method: str | None,
+        tempered: bool,
+        sides=None,
+        numbers: NDArray[np.intp] | None = None,
     ) -> None:
         """Fit calibration, combiner and temperature on out-of-sample scores.
 
-        ``sides`` are those of the samples in the columns, where some are to be left out.
+        ``sides`` are those of the samples in the columns, where some are to be left out;
+        ``numbers`` those of the folds that the scores come from, if each has one.
         """
         if method is not None:
             calibration = CALIBRATIONS[method]()
@@ -287,7 +299,10 @@ class CoupledBase(Predictions, ABC):
                 self.calibration_ = calibration.fit(scores, sides, weights)
         rows = complete_rows(scores)
         if self.combiner_.learns and self.reliability_ is None:
-            self.combiner_.fit(scores[rows], y[rows], self.code_, weights[rows])
+            known = {}
+            if numbers is not None and has_fit_parameter(self.combiner_, "folds"):
+                known["folds"] = numbers[rows]
+            self.combiner_.fit(scores[rows], y[rows], self.code_, weights[rows], **known)
         if tempered:
             enough = enough_for_temperature(*self.code_.shape)
             if len(rows) > enough:

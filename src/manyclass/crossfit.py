@@ -70,6 +70,19 @@ def make_folds(
     return [(np.setdiff1d(np.arange(len(y)), test), test) for test in held_out]
 
 
+def fold_numbers(folds: Iterable[Fold], n: int) -> NDArray[np.intp] | None:
+    """Return the number of the fold that leaves each row out, -1 for none.
+
+    None if there is no such number: some row is left out several times.
+    """
+    numbers = np.full(n, -1)
+    for number, (_, test) in enumerate(folds):
+        if (numbers[test] >= 0).any():
+            return None
+        numbers[test] = number
+    return numbers
+
+
 def enough_rows(
     y: NDArray[np.intp], weights: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
