@@ -339,9 +339,10 @@ def _search_folds(sample: Sample, numbers: Indices | None) -> list[Fold]:
     What was left out together is left out together again: that is what keeps copies of a
     sample, or a group of them, on one side. New folds know of rows alone.
     """
-    given = [] if numbers is None else np.unique(numbers[numbers >= 0])
-    if numbers is not None and 2 <= len(given) <= MOST_FOLDS:
-        return [(np.flatnonzero(numbers != one), np.flatnonzero(numbers == one)) for one in given]
+    if numbers is not None:
+        each = np.unique(numbers[numbers >= 0])
+        if 2 <= len(each) <= MOST_FOLDS:
+            return [(np.flatnonzero(numbers != i), np.flatnonzero(numbers == i)) for i in each]
     if np.bincount(sample.y).max() < 2:
         raise ValueError(
             "C is searched by cross-validation, but no class has two samples of positive weight "
