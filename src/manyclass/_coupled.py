@@ -26,7 +26,7 @@ from manyclass._restoring import unchanged_on_error
 from manyclass._rows import is_by_columns
 from manyclass._sklearn import check_any_rows, check_sample_weight
 from manyclass._weights import weights_in_use
-from manyclass.banks import Kind, Untrusted, fit_bank, is_kernel_machine, response_kind
+from manyclass.banks import Bank, Kind, fit_bank, is_kernel_machine, response_kind
 from manyclass.banks.generic import class_sizes, column_sizes
 from manyclass.banks.own_kernels import takes_any_rows
 from manyclass.calibration import CALIBRATIONS
@@ -38,7 +38,6 @@ from manyclass.coupling.base import (
 )
 from manyclass.crossfit import (
     OutOfSample,
-    check_ways_round,
     complete_rows,
     enough_for_temperature,
     enough_rows,
@@ -47,9 +46,8 @@ from manyclass.crossfit import (
     row_blocks,
     warn_single,
 )
+from manyclass.left_out import leave_one_out
 from manyclass.temperature import FLOOR, fit_temperature
-
-FALLBACK = 5  # folds in place of a leave-one-out that cannot be trusted
 
 
 class Plan(NamedTuple):
@@ -149,19 +147,22 @@ class CoupledBase(Predictions, ABC):
         folds = None
         if plan.needs_scores:
             folds = self._make_folds(X, y, classes, routed.splitter.split)
-        fit_rows = partial(
-            fit_bank,
-            estimator,
-            X,
-            y,
-            code,
-            plan.kind,
-            fit_params=fit_params,
-            seeds=seeds,
-            n_jobs=self.n_jobs,
-            **self._bank_options(),
-            **routed.get("bank", {}),
-        )
+        options = dict(self._bank_options(), **routed.get("bank", {}))
+
+        def fit_part(rows=None, columns=None) -> Bank:
+            return fit_bank(
+                estimator,
+                X,
+                y,
+                code if columns is None else code[:, columns],
+                plan.kind,
+                rows=rows,
+                fit_params=fit_params,
+                seeds=seeds if seeds is None or columns is None else seeds[columns],
+                n_jobs=self.n_jobs,
+                **options,
+            )
+
         self.__dict__.pop("stream_", None)  # of partial_fit
         self.classes_, self.code_, self.combiner_ = classes, code, combiner
         self.class_totals_ = class_sizes(y, len(classes), weights)
@@ -172,12 +173,12 @@ class CoupledBase(Predictions, ABC):
         evidence: Any = None
         scores: NDArray[np.float64] | OutOfSample | None = None
         with kept_on_workers(X, y, code, *fit_params.values()):  # for all columns and folds
-            self.bank_: Any = fit_rows()
+            self.bank_: Any = fit_part()
             if measure is not None:  # before folds are fitted: not all machines have it
                 evidence = self.bank_.evidence(X, y, code, weights)
             if plan.needs_scores:
                 enough = self._enough_left_out(plan)
-                scores = self._out_of_sample(fit_rows, X, y, folds, weights, rows, enough)
+                scores = self._out_of_sample(fit_part, X, y, folds, weights, rows, enough)
         if isinstance(scores, OutOfSample):
             needed = plan.method is not None or combiner.learns
             scores.check_sides(
@@ -235,35 +236,15 @@ class CoupledBase(Predictions, ABC):
         return None
 
     def _out_of_sample(
-        self, fit_rows, X, y, folds, weights, rows, enough
+        self, fit_part, X, y, folds, weights, rows, enough
     ) -> NDArray[np.float64] | OutOfSample:
-        """Return out-of-sample scores of the rows, from a closed form if asked for.
-
-        Otherwise, or where it is not to be trusted, from folds.
-        """
-        if isinstance(self.cv, str):
-            try:
-                scores = self.bank_.leave_one_out(X, y, self.code_, weights, rows)
-                check_ways_round(scores, y[rows], self.code_, weights[rows])
-                return scores
-            except Untrusted as reason:
-                warnings.warn(
-                    f"analytic leave-one-out is not used: {reason}. {FALLBACK} folds are fitted "
-                    f"instead; cv={FALLBACK} does so without this warning.",
-                    UserWarning,
-                    stacklevel=5,
-                )
-                folds = make_folds(FALLBACK, X, y, self.classes_, warn=False)
-        by_folds = OutOfSample(
-            self.bank_,
-            lambda train: fit_rows(rows=train),
-            X,
-            y,
-            self.code_,
-            folds,
-            enough,
-        )
-        return by_folds if len(rows) == len(y) else by_folds[rows]
+        """Return out-of-sample scores of the rows, from a closed form if asked for."""
+        if not isinstance(self.cv, str):
+            return OutOfSample(self.bank_, fit_part, X, y, self.code_, folds, enough)
+        scores, remark = leave_one_out(self.bank_, fit_part, X, y, self.code_, weights, rows)
+        if remark is not None:
+            warnings.warn(remark, UserWarning, stacklevel=5)
+        return scores
 
     def _enough_left_out(self, plan: Plan) -> int | None:
         """Return how many rows have to be left out; None for all.
