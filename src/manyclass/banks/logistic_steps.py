@@ -12,13 +12,14 @@ of low degree are, it does so through I + F W F', which is as small as that rank
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
 from manyclass.banks.logistic_loss import TINY, Array, Loss, Point
-from manyclass.banks.partial_cholesky import COMPLETE, PartialCholesky
+from manyclass.banks.low_rank import COMPLETE, GOLDEN, low_rank_factor
 from manyclass.banks.symmetric_products import symmetric_product
 
 Solver = Callable[[Array], Array]
@@ -26,6 +27,7 @@ Solver = Callable[[Array], Array]
 
 FIRST, RAISE = 1.0, 10.0  # C times the kernel's mean diagonal to begin with, and its growth
 EXACT = 250  # samples up to which B itself is factored
+HIGHEST = 3  # times the landmarks: ranks that are low
 LANDMARKS = 0.5  # times the square root of n, times 2 more than there are shares
 PRODUCTS = 0.1  # of n: products with K in a step, beyond which B is factored as well
 ROUGH, FINE = 0.1, 0.01  # share of the gradient that a step may leave, far and near
@@ -62,15 +64,18 @@ class Newton:
     def __init__(self, K: Array, bound: Array, size: float):
         self.K, self.size, self.exact = K, size, len(K) <= EXACT
         self.shares, self.F = _shares(K, bound), None
-        if self.exact:
-            self.factor = _factor_exactly(K)
-            return
-        n_landmarks = int(LANDMARKS * (2 + len(self.shares)) * np.sqrt(len(K)))
-        landmarks = PartialCholesky(K, n_landmarks)
-        self.factor = _factor_partly(landmarks)
-        # What it leaves out when it is complete changes eigenvalues of B by no more than that.
-        if COMPLETE * np.trace(K) * bound.max() < ROUGH and landmarks.is_all_of(K):
-            self.F = landmarks.F
+        self.n_landmarks = int(LANDMARKS * (2 + len(self.shares)) * np.sqrt(len(K)))
+        # What F leaves out of K changes eigenvalues of B by no more than that.
+        if not self.exact and COMPLETE * np.trace(K) * bound.max() < ROUGH:
+            self.F = low_rank_factor(K, HIGHEST * self.n_landmarks)
+        if self.F is None:
+            self._prepare()
+
+    def _prepare(self) -> None:
+        """Make ready for conjugate gradients."""
+        self.F = None
+        exact = partial(_factor_exactly, self.K)
+        self.factor = exact if self.exact else _factor_partly(self.K, self.n_landmarks)
 
     def minimise(
         self, loss: Loss, tol: float, max_iter: int, start: tuple[Array, float] | None
@@ -83,7 +88,7 @@ class Newton:
             at = Point(loss, at.a, at.b, symmetric_product(self.K, at.a))
             if at.gradient <= tol or self.rounding(at.a) > ROUGH * tol:
                 return at, n_iter
-            self.F = None
+            self._prepare()
         return self._descend(loss, at, tol, n_iter, max_iter)
 
     def _begin(
@@ -141,7 +146,8 @@ class Newton:
         else:
             to = _direction(self.K, loss, at, self.factor, self.size)
         if to.exhausted and not self.exact:
-            self.factor, self.exact = _factor_exactly(self.K), True
+            self.exact = True
+            self._prepare()
             to = _direction(self.K, loss, at, self.factor, self.size)
         return to, _step_length(loss, at, to)
 
@@ -179,8 +185,8 @@ def _cholesky_solver(matrix: Array) -> Solver:
     return lambda v: dpotrs(upper, v)[0]
 
 
-def _factor_exactly(K: Array) -> _Factor:
-    return lambda root: _cholesky_solver(newton_matrix(K, root))
+def _factor_exactly(K: Array, root: Array) -> Solver:
+    return _cholesky_solver(newton_matrix(K, root))
 
 
 def newton_matrix(K: Array, root: Array) -> Array:
@@ -191,13 +197,29 @@ def newton_matrix(K: Array, root: Array) -> Array:
     return B
 
 
-def _factor_partly(known: PartialCholesky) -> _Factor:
-    """Put F'F in the place of K, and on top of it the diagonal D that is left."""
+def _factor_partly(K: Array, n_landmarks: int) -> _Factor:
+    """Put F'F, some steps of K's Cholesky factorisation, in the place of K, and D on top.
+
+    Pivots are drawn in proportion to what is left of the diagonal (Y. Chen, E. N. Epperly,
+    J. A. Tropp, R. J. Webber, "Randomly pivoted Cholesky", Comm. Pure Appl. Math. 78,
+    2025), with multiples of the golden ratio for random numbers.
+    """
+    F, m = np.empty((min(n_landmarks, len(K)), len(K))), 0
+    rest = np.maximum(np.diagonal(K), 0.0)
+    total = np.cumsum(rest)
+    least = COMPLETE * total[-1]
+    while m < len(F) and total[-1] > least:
+        pivot = np.searchsorted(total, total[-1] * (GOLDEN * (m + 1) % 1.0))
+        F[m] = (K[pivot] - F[:m, pivot] @ F[:m]) / np.sqrt(rest[pivot])
+        rest = np.maximum(rest - F[m] ** 2, 0.0)
+        rest[pivot] = 0.0
+        total, m = np.cumsum(rest), m + 1
+    F = F[:m]
 
     def factor(root: Array) -> Solver:
         """Return the inverse of I + W^1/2 (F'F + D) W^1/2, by Woodbury's identity."""
-        outer = 1.0 / np.sqrt(1.0 + root**2 * known.rest)
-        V = known.F * (root * outer)
+        outer = 1.0 / np.sqrt(1.0 + root**2 * rest)
+        V = F * (root * outer)
         inner = V @ V.T
         inner.flat[:: len(inner) + 1] += 1.0
         solve_inner = _cholesky_solver(inner)
