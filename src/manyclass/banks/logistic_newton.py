@@ -23,7 +23,7 @@ from scipy.special import expit
 
 from manyclass.banks.generic import Untrusted
 from manyclass.banks.logistic_loss import Array, Loss, Point, gradient_of
-from manyclass.banks.logistic_steps import EPSILON, ROUGH, ROUNDING, Newton, newton_matrix
+from manyclass.banks.logistic_steps import EPSILON, ROUGH, Newton, newton_matrix
 from manyclass.banks.symmetric_products import accurate_product, symmetric_product
 
 FEW = 64  # coefficients that bear what all others are rounded by
@@ -169,7 +169,8 @@ def _refined(
             break
         a = _settled(newton.K, at.a, length * to.a)
         new = _accurate(K, loss, a, at.f + length * (to.Ka + to.b))
-        rises = new.objective > at.objective * (1.0 + ROUNDING)  # a step lost to rounding
+        # Far from the minimum the objective tells points apart, the gradient only near it.
+        rises = at.gradient > ROUGH and new.objective > at.objective
         halved = new.gradient <= at.gradient / 2
         at = at if rises or new.gradient >= at.gradient else new
         if rises or not halved:
