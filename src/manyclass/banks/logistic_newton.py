@@ -102,7 +102,11 @@ def solve(
     if start is not None and inner is not K:
         start = start[0], start[1] + float(accurate_product(K, start[0]).mean())
     at, n_iter = newton.minimise(loss, tol, max_iter, start)
-    visible = newton.rounding(at.a) > ROUGH * tol
+    rounding = newton.rounding(at.a)
+    visible = rounding > ROUGH * tol
+    if inner is K and newton.F is not None and ROUGH * tol < rounding < tol / ROUGH:
+        # Products in different orders tell what of the bound has come true: little, as a rule.
+        visible = max(at.gradient, _shown(K, loss, at)) > ROUGH * tol
     if inner is not K or visible:
         goal = ROUGH * tol if visible else tol
         at, n_iter = _refined(newton, K, loss, at, goal, n_iter, max_iter)
