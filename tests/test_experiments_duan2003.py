@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 
 from manyclass import CoupledClassifier, CoupledSVC, codes
 from manyclass.banks import fit_bank
-from manyclass.crossfit import out_of_sample_scores
+from manyclass.crossfit import fold_numbers, out_of_sample_scores
 from manyclass.datasets import Dataset
 from manyclass.experiments import pages
 from manyclass.experiments.duan2003 import EXPERIMENTS, TITLE, partitions, tables
@@ -216,7 +216,10 @@ def test_functions_of_scores_are_those_of_the_presets(name):
 
     bank = fit()
     scores = out_of_sample_scores(bank, fit, X, y, code, folds)
-    found = Function(PAPER[name], scores, y, code)(bank.scores(X_test))
+    function = Function(PAPER[name], scores, y, code)
+    if isinstance(function.combiner, Softmax):  # C is searched in the folds of the model
+        function.combiner.fit(scores, y, code, folds=fold_numbers(folds, len(y)))
+    found = function(bank.scores(X_test))
     model = duan(name, C=3.0, gamma=0.25, cv=folds).fit(X, y)
     np.testing.assert_array_equal(found.argmax(axis=1), model.predict(X_test))
     if PAPER[name].gives_probabilities:

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier
@@ -96,3 +97,19 @@ def test_votes_are_shares_and_no_probabilities():
     assert set(np.round(3 * p, 6).ravel()) <= {0.0, 1.0, 2.0}
     assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X))
     assert p.max() <= 2 / 3 + 1e-8
+
+
+# -- scikit-learn's checks -------------------------------------------------------------
+
+
+def checked(name):
+    """Of SVC, the default gamma does not know of weights, and tol is looser than the checks."""
+    model = duan(name, cv=3)
+    if isinstance(model.estimator, SVC):
+        model.set_params(estimator__gamma=0.1, estimator__tol=1e-10)
+    return model
+
+
+@parametrize_with_checks([checked(name) for name in DUAN], expected_failed_checks=lambda model: {})
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, NuSVC
 
 from manyclass import CoupledClassifier, CoupledSVC
-from manyclass.banks import refits
+from manyclass.banks import Untrusted, refits
 from manyclass.banks.refits import DOUBTFUL, is_affordable, scores_without
 
 
@@ -77,7 +77,10 @@ class TestLeaveOneOut:
         model = CoupledSVC(C=100.0, gamma=2.0, tol=1e-5).fit(X, y)
         scores = model.bank_.leave_one_out(X, y, model.code_, np.ones(200))[:, 0]
         monkeypatch.setattr(refits, "MOST_CALLS", 0)
-        spans = model.bank_.leave_one_out(X, y, model.code_, np.ones(200))[:, 0]
+        with pytest.raises(Untrusted, match="how far samples would move") as unaffordable:
+            model.bank_.leave_one_out(X, y, model.code_, np.ones(200))
+        spans = unaffordable.value.scores[:, 0]
+        assert unaffordable.value.columns.all()
         doubtful = np.abs(spans - model.bank_.scores(X)[:, 0]) >= DOUBTFUL
         assert 0 < doubtful.sum() < 20
         np.testing.assert_array_equal(scores[~doubtful], spans[~doubtful])
@@ -114,10 +117,16 @@ class TestLeaveOneOut:
 
     def test_not_without_a_known_bound(self, circles):
         X, y = circles[0][:100], circles[1][:100]
-        model = CoupledClassifier(NuSVC(nu=0.1, gamma=2.0), cv="loo").fit(X, y)
-        assert model.predict_proba(X).shape == (100, 2)
+        model = CoupledClassifier(NuSVC(nu=0.1, gamma=2.0), cv="loo")
+        with pytest.warns(UserWarning, match="leave-one-out is not used in 1 of 1 columns"):
+            model.fit(X, y)
+        by_folds = CoupledClassifier(NuSVC(nu=0.1, gamma=2.0), cv=5).fit(X, y)
+        np.testing.assert_array_equal(model.predict_proba(X), by_folds.predict_proba(X))
 
     @pytest.mark.usefixtures("never")
-    def test_spans_alone_where_it_would_take_long(self, circles):
+    def test_folds_where_it_would_take_long(self, circles):
         X, y = circles[0][:100], circles[1][:100]
-        assert CoupledSVC(C=100.0).fit(X, y).predict_proba(X).shape == (100, 2)
+        with pytest.warns(UserWarning, match="a formula does not tell"):
+            model = CoupledSVC(C=100.0).fit(X, y)
+        by_folds = CoupledSVC(C=100.0, cv=5).fit(X, y)
+        np.testing.assert_array_equal(model.predict_proba(X), by_folds.predict_proba(X))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 from scipy import sparse
 from scipy.optimize import minimize, nnls
 from scipy.special import expit
@@ -41,6 +41,7 @@ from manyclass._softmax_solver import (
     own_columns,
 )
 from manyclass.combining import names, resolve
+from manyclass.crossfit import make_folds
 from manyclass.softmax import SimplifiedSoftmax, Softmax, choose_C
 
 SINGLE = np.array([[1], [-1]], dtype=np.int8)
@@ -389,6 +390,49 @@ class TestChoiceOfC:
         combiner = Softmax().fit(np.zeros((20, 6)), np.arange(20) % 4, code)
         assert_allclose(combiner.search_["error"], 0.75)
         assert_allclose(combiner.combine(np.ones((2, 6)), code).values, 0.25)
+
+    def test_folds_of_the_margins_are_taken_again(self):
+        code = codes.one_vs_rest(3)
+        values, y = noisy_margins(code)
+        numbers = np.full(60, -1)
+        for number, (_, test) in enumerate(make_folds(5, None, y, np.arange(3))):
+            numbers[test] = number
+        own = Softmax().fit(values, y, code)
+        assert_equal(Softmax().fit(values, y, code, folds=numbers).search_, own.search_)
+        others = Softmax().fit(values, y, code, folds=np.arange(60) % 3)
+        assert (others.search_["nll"] != own.search_["nll"]).all()
+
+    @pytest.mark.parametrize("numbers", [np.arange(60), np.zeros(60, int), np.full(60, -1)])
+    def test_too_many_folds_or_one_are_made_anew(self, numbers):
+        code = codes.one_vs_rest(3)
+        values, y = noisy_margins(code)
+        given_folds = Softmax().fit(values, y, code, folds=numbers)
+        assert_equal(given_folds.search_, Softmax().fit(values, y, code).search_)
+
+    def test_folds_that_leave_a_class_out(self):
+        code = codes.one_vs_rest(3)
+        values, y = noisy_margins(code)
+        combiner = Softmax().fit(values, y, code, folds=y)
+        assert np.isfinite(combiner.search_["nll"]).all()
+        assert_probabilities(combiner.combine(values, code).values)
+
+    def test_folds_of_another_length(self):
+        code = codes.one_vs_rest(3)
+        values, y = noisy_margins(code)
+        with pytest.raises(ValueError, match="folds must hold 60 numbers"):
+            Softmax().fit(values, y, code, folds=np.zeros(59, int))
+
+    def test_weights_are_copies(self):
+        """Of rows that are left out together with their copies."""
+        code = codes.one_vs_rest(3)
+        values, y = noisy_margins(code)
+        times, numbers = np.arange(60) % 4, np.arange(60) // 3 % 5
+        weighted = Softmax().fit(values, y, code, times, numbers)
+        copied = Softmax().fit(*(np.repeat(a, times, axis=0) for a in (values, y)), code,
+                               folds=np.repeat(numbers, times))  # fmt: skip
+        assert_allclose(weighted.search_["error"], copied.search_["error"], atol=1e-12)
+        assert weighted.C_ == copied.C_
+        assert_allclose(weights_of(weighted), weights_of(copied), atol=1e-7)
 
     def test_weights_count_in_the_table(self):
         code = codes.one_vs_rest(3)
@@ -797,6 +841,8 @@ class TestInAClassifier:
     [
         CoupledClassifier(LogisticRegression(), combiner="softmax-simplified", cv=2),
         CoupledClassifier(LogisticRegression(), combiner=Softmax(C=1.0), code="one-vs-rest", cv=2),
+        CoupledClassifier(LogisticRegression(), combiner="softmax", cv=3),
+        CoupledClassifier(SVC(gamma=0.1, tol=1e-10), combiner="softmax", code="one-vs-rest", cv=3),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

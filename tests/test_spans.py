@@ -458,7 +458,7 @@ def test_scores_the_wrong_way_round_are_not_trusted():
     """Samples that are nothing like each other: every one is taken for one of the other side."""
     X, y = load_digits(return_X_y=True)
     X, y = scale(X[:300]), y[:300]
-    with pytest.warns(UserWarning, match="wrong way round in .* columns.*5 folds are fitted"):
+    with pytest.warns(UserWarning, match="in 45 of 45 columns: the scores.*5 folds are fitted"):
         model = CoupledSVC(C=10, gamma=1.0).fit(X, y)
     folds = CoupledSVC(C=10, gamma=1.0, cv=5).fit(X, y)
     assert_array_equal(model.predict_proba(X), folds.predict_proba(X))

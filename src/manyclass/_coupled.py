@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch, check_random_state, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d, has_fit_parameter
 
 from manyclass import codes
 from manyclass._jobs import check_in_memory, check_n_jobs, kept_on_workers
@@ -27,8 +27,8 @@ from manyclass._rows import is_by_columns
 from manyclass._sklearn import check_any_rows, check_sample_weight
 from manyclass._weights import weights_in_use
 from manyclass.banks import (
+    Bank,
     Kind,
-    Untrusted,
     fit_bank,
     is_kernel_machine,
     read_by_bank,
@@ -45,17 +45,16 @@ from manyclass.coupling.base import (
 )
 from manyclass.crossfit import (
     OutOfSample,
-    check_ways_round,
     complete_rows,
     enough_for_temperature,
     enough_rows,
+    fold_numbers,
     make_folds,
     row_blocks,
     warn_single,
 )
+from manyclass.left_out import leave_one_out
 from manyclass.temperature import FLOOR, fit_temperature
-
-FALLBACK = 5  # folds in place of a leave-one-out that cannot be trusted
 
 
 class Plan(NamedTuple):
@@ -156,20 +155,23 @@ class CoupledBase(Predictions, ABC):
         if plan.needs_scores:
             folds = self._make_folds(X, y, classes, routed.splitter.split)
         read = read_by_bank(estimator, X, plan.kind, fit_params)
-        fit_rows = partial(
-            fit_bank,
-            estimator,
-            read,
-            y,
-            code,
-            plan.kind,
-            fit_params=fit_params,
-            seeds=seeds,
-            n_jobs=self.n_jobs,
-            borrow=True,
-            **self._bank_options(),
-            **routed.get("bank", {}),
-        )
+        options = dict(self._bank_options(), **routed.get("bank", {}))
+
+        def fit_part(rows=None, columns=None) -> Bank:
+            return fit_bank(
+                estimator,
+                read,
+                y,
+                code if columns is None else code[:, columns],
+                plan.kind,
+                rows=rows,
+                fit_params=fit_params,
+                seeds=seeds if seeds is None or columns is None else seeds[columns],
+                n_jobs=self.n_jobs,
+                borrow=True,
+                **options,
+            )
+
         self.__dict__.pop("stream_", None)  # of partial_fit
         self.classes_, self.code_, self.combiner_ = classes, code, combiner
         self.class_totals_ = class_sizes(y, len(classes), weights)
@@ -180,12 +182,12 @@ class CoupledBase(Predictions, ABC):
         evidence: Any = None
         scores: NDArray[np.float64] | OutOfSample | None = None
         with kept_on_workers(read, y, code, *fit_params.values()):  # for all columns and folds
-            self.bank_: Any = fit_rows()
+            self.bank_: Any = fit_part()
             if measure is not None:  # before folds are fitted: not all machines have it
                 evidence = self.bank_.evidence(read, y, code, weights)
             if plan.needs_scores:
                 enough = self._enough_left_out(plan)
-                scores = self._out_of_sample(fit_rows, read, y, folds, weights, rows, enough)
+                scores = self._out_of_sample(fit_part, read, y, folds, weights, rows, enough)
         if isinstance(scores, OutOfSample):
             needed = plan.method is not None or combiner.learns
             scores.check_sides(
@@ -195,7 +197,10 @@ class CoupledBase(Predictions, ABC):
             known = scores.dense() if isinstance(scores, OutOfSample) else scores
             self.reliability_ = measure.fit(X, y, code, evidence, known)
         if scores is not None:
-            self._fit_on_scores(scores, y[rows], rows_weights, plan.method, plan.tempered)
+            numbers = None if folds is None else fold_numbers(folds, len(y))
+            self._fit_on_scores(
+                scores, y[rows], rows_weights, plan.method, plan.tempered, numbers=numbers
+            )
         self.bank_.own_rows()
         return self
 
@@ -241,35 +246,15 @@ class CoupledBase(Predictions, ABC):
         return None
 
     def _out_of_sample(
-        self, fit_rows, X, y, folds, weights, rows, enough
+        self, fit_part, X, y, folds, weights, rows, enough
     ) -> NDArray[np.float64] | OutOfSample:
-        """Return out-of-sample scores of the rows, from a closed form if asked for.
-
-        Otherwise, or where it is not to be trusted, from folds.
-        """
-        if isinstance(self.cv, str):
-            try:
-                scores = self.bank_.leave_one_out(X, y, self.code_, weights, rows)
-                check_ways_round(scores, y[rows], self.code_, weights[rows])
-                return scores
-            except Untrusted as reason:
-                warnings.warn(
-                    f"analytic leave-one-out is not used: {reason}. {FALLBACK} folds are fitted "
-                    f"instead; cv={FALLBACK} does so without this warning.",
-                    UserWarning,
-                    stacklevel=5,
-                )
-                folds = make_folds(FALLBACK, X, y, self.classes_, warn=False)
-        by_folds = OutOfSample(
-            self.bank_,
-            lambda train: fit_rows(rows=train),
-            X,
-            y,
-            self.code_,
-            folds,
-            enough,
-        )
-        return by_folds if len(rows) == len(y) else by_folds[rows]
+        """Return out-of-sample scores of the rows, from a closed form if asked for."""
+        if not isinstance(self.cv, str):
+            return OutOfSample(self.bank_, fit_part, X, y, self.code_, folds, enough)
+        scores, remark = leave_one_out(self.bank_, fit_part, X, y, self.code_, weights, rows)
+        if remark is not None:
+            warnings.warn(remark, UserWarning, stacklevel=5)
+        return scores
 
     def _enough_left_out(self, plan: Plan) -> int | None:
         """Return how many rows have to be left out; None for all.
@@ -281,11 +266,19 @@ class CoupledBase(Predictions, ABC):
         return enough_for_temperature(*self.code_.shape) if only_tempered and thrifty else None
 
     def _fit_on_scores(
-        self, scores, y, weights, method: str | None, tempered: bool, sides=None
+        self,
+        scores,
+        y,
+        weights,
+        method: str | None,
+        tempered: bool,
+        sides=None,
+        numbers: NDArray[np.intp] | None = None,
     ) -> None:
         """Fit calibration, combiner and temperature on out-of-sample scores.
 
-        ``sides`` are those of the samples in the columns, where some are to be left out.
+        ``sides`` are those of the samples in the columns, where some are to be left out;
+        ``numbers`` those of the folds that the scores come from, if each has one.
         """
         if method is not None:
             calibration = CALIBRATIONS[method]()
@@ -297,7 +290,10 @@ class CoupledBase(Predictions, ABC):
                 self.calibration_ = calibration.fit(scores, sides, weights)
         rows = complete_rows(scores)
         if self.combiner_.learns and self.reliability_ is None:
-            self.combiner_.fit(scores[rows], y[rows], self.code_, weights[rows])
+            known = {}
+            if numbers is not None and has_fit_parameter(self.combiner_, "folds"):
+                known["folds"] = numbers[rows]
+            self.combiner_.fit(scores[rows], y[rows], self.code_, weights[rows], **known)
         if tempered:
             enough = enough_for_temperature(*self.code_.shape)
             if len(rows) > enough:

@@ -79,6 +79,11 @@ class Combiner(BaseEstimator, ABC):
             Class indices.
         code : int8 array of shape (k, l)
         sample_weight : array of shape (n,)
+
+        Notes
+        -----
+        Where this takes ``folds``, too, it is given the number of the fold that left each
+        row out, -1 for none, if there are such numbers: for a cross-validation of its own.
         """
         return self
 

@@ -17,13 +17,12 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 
 from manyclass._names import some_quoted
 from manyclass._rows import is_by_columns, take_rows
-from manyclass.banks import Bank, Untrusted
+from manyclass.banks import Bank
 from manyclass.calibration import ColumnBlock
 
 ENOUGH_ROWS = 10_000  # to calibrate on
 ENOUGH_OF_A_CLASS = 400  # however many classes there are
 BLOCK_ENTRIES = 2**22  # scores held at a time: 32 MB
-ROUNDING = 1e-6  # of a mean score
 FEW = 4  # parts of an X that is to be copied
 COLUMNS = 16  # gathered at a time for calibration
 REMEDY = (
@@ -68,6 +67,19 @@ def make_folds(
         folds = [np.sort(order[test]) for _, test in splits]
     held_out = [test[~single[test]] for test in folds]
     return [(np.setdiff1d(np.arange(len(y)), test), test) for test in held_out]
+
+
+def fold_numbers(folds: Iterable[Fold], n: int) -> NDArray[np.intp] | None:
+    """Return the number of the fold that leaves each row out, -1 for none.
+
+    None if there is no such number: some row is left out several times.
+    """
+    numbers = np.full(n, -1)
+    for number, (_, test) in enumerate(folds):
+        if (numbers[test] >= 0).any():
+            return None
+        numbers[test] = number
+    return numbers
 
 
 def enough_rows(
@@ -149,14 +161,15 @@ class OutOfSample:
     Parameters
     ----------
     bank, fit, X, y, code, folds
-        As in :func:`out_of_sample_scores`.
+        As in :func:`out_of_sample_scores`. Without a bank, scores are to be had of samples in
+        the columns that they take part in, if all of those have two sides.
     enough : int, optional
         Folds are passed over once so many rows have been left out.
     """
 
     def __init__(
         self,
-        bank: Bank,
+        bank: Bank | None,
         fit: Callable[[NDArray[np.intp]], Bank],
         X,
         y: NDArray[np.intp],
@@ -164,7 +177,9 @@ class OutOfSample:
         folds: Iterable[Fold],
         enough: int | None = None,
     ):
-        self.bank, self.X, self.y, self.code = bank, X, y, code
+        self.bank: Any = bank
+        self.X, self.y, self.code = X, y, code
+        self._constant = np.zeros(code.shape[1], dtype=np.bool_) if bank is None else bank.constant
         self._constants = self._answers_of_constants()
         self._passed_over = False
         # Row by row, the columns that the sample's class takes part in, in order.
@@ -183,22 +198,20 @@ class OutOfSample:
 
     def _answers_of_constants(self) -> NDArray[np.float64]:
         """Return what columns without two sides answer, whatever the row."""
-        constant = self.bank.constant
-        if not constant.any():
+        if not self._constant.any():
             return np.empty(0)
         row = take_rows(self.X, np.arange(1))
-        return self.bank.scores(row, where=constant[None, :])[0, constant]
+        return self.bank.scores(row, where=self._constant[None, :])[0, self._constant]
 
     def _add_fold(self, fold_bank: Bank, test: NDArray[np.intp], count: NDArray[np.int32]) -> None:
         # A column without two sides in all data says in every fold what it says with all data,
         # also where the fold has left out the only side there is.
-        constant = self.bank.constant
-        usable = constant | ~fold_bank.constant
+        usable = self._constant | ~fold_bank.constant
         for rows in row_blocks(np.asarray(test), self.code.shape[1]):
             takes_part = self.code[self.y[rows]] != 0
             needed = takes_part & usable
             scores = fold_bank.scores_at(self.X, rows, where=needed)
-            scores[:, constant] = self._constants
+            scores[:, self._constant] = self._constants
             check_no_nan(scores, rows, needed)
             places, kept = self._places(rows), needed[takes_part]
             self._left_out[places[kept]] += scores[needed]
@@ -366,41 +379,6 @@ def enough_for_temperature(k: int, n_columns: int) -> int:
     classes, and not fewer than 1000.
     """
     return min(5000, max(1000, 10_000_000 // max(n_columns, 4 * k)))
-
-
-def check_ways_round(
-    scores: NDArray[np.float64],
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
-    weights: NDArray[np.float64],
-) -> None:
-    """Raise :class:`Untrusted` if columns clearly score their negative side higher.
-
-    Where samples are hardly alike to a machine, leaving one out moves its constant term
-    towards the other side, by more than the rest says. A sigmoid would turn such scores
-    round, and with them the probabilities. Clearly: by more than scores of a side differ
-    among each other. Where there is nothing to learn, either side may be a little higher.
-    """
-    # Weights, sums and sums of squares of the scores of each class in each column.
-    moments = np.zeros((3, *code.shape))
-    for c in range(len(code)):
-        of_class = scores[y == c]
-        known = np.isfinite(of_class)
-        of_class = np.where(known, of_class, 0.0)
-        weight = weights[y == c, None] * known
-        moments[:, c] = [(weight * of_class**power).sum(axis=0) for power in (0, 1, 2)]
-    size, total, squares = (
-        np.array([np.where(code == side, m, 0.0).sum(axis=0) for side in (1, -1)]) for m in moments
-    )
-    with np.errstate(invalid="ignore", divide="ignore"):  # sides without samples say nothing
-        mean = total / size
-        variance = np.maximum(squares / size - mean**2, 0.0).mean(axis=0)
-        inverted = mean[1] - mean[0] > np.sqrt(variance) + ROUNDING * np.abs(mean).max(axis=0)
-    if inverted.any():
-        raise Untrusted(
-            f"its scores are the wrong way round in {inverted.sum()} of {len(inverted)} columns, "
-            "as they are where C or gamma is far too small or too large for the data"
-        )
 
 
 def check_no_nan(

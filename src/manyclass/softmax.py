@@ -32,11 +32,12 @@ from manyclass._softmax_solver import (
     minimise,
 )
 from manyclass.combining import Combination, Combiner, register
-from manyclass.crossfit import make_folds
+from manyclass.crossfit import Fold, make_folds
 from manyclass.decoding import check_known, check_margins
 
 CANDIDATES: Array = np.exp2(np.arange(-15.0, 16.0))  # for C: section 3.2
 FOLDS, TOLERATED = 5, 1.05  # also there
+MOST_FOLDS = 10  # of the user's that the search takes over: each costs 31 fits
 SEARCH_TOL = 1e-6  # where figures are compared to 5 %
 BLOCK = 2**18  # margins combined at a time: 2 MB
 
@@ -55,11 +56,16 @@ class TrainedSoftmax(Combiner):
         return True
 
     @abstractmethod
-    def _learn(self, sample: Sample) -> Minimum:
+    def _learn(self, sample: Sample, folds: Indices | None) -> Minimum:
         """Return the weights on scaled margins; set what tells how they were found."""
 
     def fit(
-        self, values: Array, y: Indices, code: Code, sample_weight: Array | None = None
+        self,
+        values: Array,
+        y: Indices,
+        code: Code,
+        sample_weight: Array | None = None,
+        folds: Indices | None = None,
     ) -> TrainedSoftmax:
         """Learn the weights from out-of-sample margins.
 
@@ -73,6 +79,9 @@ class TrainedSoftmax(Combiner):
             A code matrix.
         sample_weight : array of shape (n,), optional
             Weights, equal when omitted. Rows without weight are passed over.
+        folds : int array of shape (n,), optional
+            The fold that left each row out when its margins were made, -1 for none. A search
+            by cross-validation takes these folds again, if there are 2 to 10.
 
         Returns
         -------
@@ -80,10 +89,10 @@ class TrainedSoftmax(Combiner):
         """
         _check_solver(self)
         code = np.array(code, dtype=np.int8)
-        values, y, weights = _check_training(values, y, code, sample_weight)
+        values, y, weights, folds = _check_training(values, y, code, sample_weight, folds)
         limits = limits_of(values)
         sample = make_sample(values, y, weights, code, limits)
-        minimum = self._learn(sample)
+        minimum = self._learn(sample, folds)
         w = np.zeros(sample.pattern.shape)
         w[sample.pattern != 0] = minimum.u / sample.units
         self.weights_, self.biases_ = w[:, :-1].copy(), w[:, -1].copy()
@@ -134,7 +143,7 @@ class Softmax(TrainedSoftmax):
     ----------
     C : float, optional
         Weight of the likelihood. If omitted, it is chosen as in section 3.2 of the paper:
-        among 2^-15, 2^-14, ..., 2^15 those whose error in 5-fold cross-validation is
+        among 2^-15, 2^-14, ..., 2^15 those whose error in cross-validation is
         within 5 % of the least, among them those whose negative log-likelihood is within
         5 % of the least, and of these the smallest.
     tol : float, default=1e-10
@@ -207,10 +216,10 @@ class Softmax(TrainedSoftmax):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _learn(self, sample: Sample) -> Minimum:
+    def _learn(self, sample: Sample, folds: Indices | None) -> Minimum:
         C, self.search_, n_failed = self.C, None, 0
         if C is None:
-            self.search_, n_failed = _search_C(sample, self.tol, self.max_iter)
+            self.search_, n_failed = _search_C(sample, folds, self.tol, self.max_iter)
             C = choose_C(**self.search_)
         elif not _is_positive(C):
             raise ValueError(
@@ -281,7 +290,7 @@ class SimplifiedSoftmax(TrainedSoftmax):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _learn(self, sample: Sample) -> Minimum:
+    def _learn(self, sample: Sample, folds: Indices | None) -> Minimum:
         if not _is_positive(self.ridge):
             raise ValueError(
                 f"ridge must be a positive number, got {self.ridge!r}: without any, weights may "
@@ -295,7 +304,9 @@ class SimplifiedSoftmax(TrainedSoftmax):
         return minimum
 
 
-def _search_C(sample: Sample, tol: float, max_iter: int) -> tuple[dict[str, Array], int]:
+def _search_C(
+    sample: Sample, folds: Indices | None, tol: float, max_iter: int
+) -> tuple[dict[str, Array], int]:
     """Cross-validate all candidates for C, each from where the one before ended.
 
     Returns
@@ -306,15 +317,9 @@ def _search_C(sample: Sample, tol: float, max_iter: int) -> tuple[dict[str, Arra
     n_failed : int
         How many fits did not converge.
     """
-    if np.bincount(sample.y).max() < 2:
-        raise ValueError(
-            "C is searched by cross-validation, but no class has two samples of positive weight "
-            "among the out-of-sample scores. Pass a number, such as C=1.0, or get more samples."
-        )
-    folds = make_folds(FOLDS, None, sample.y, np.arange(len(sample.pattern)), warn=False)
     error, nll = np.zeros((2, len(CANDIDATES)))
     n_failed, total = 0, 0.0
-    for train, test in folds:
+    for train, test in _search_folds(sample, folds):
         likelihood, left_out = sample.likelihood(train), sample.likelihood(test)
         weights, minimum = sample.weights[test], None
         total += weights.sum()
@@ -326,6 +331,24 @@ def _search_C(sample: Sample, tol: float, max_iter: int) -> tuple[dict[str, Arra
             error[i] += weights @ (1.0 - _share_right(P, left_out.y))
             nll[i] -= weights @ reached
     return {"C": CANDIDATES.copy(), "error": error / total, "nll": nll / total}, n_failed
+
+
+def _search_folds(sample: Sample, numbers: Indices | None) -> list[Fold]:
+    """Return the folds that made the margins or, if they are one or too many, new ones.
+
+    What was left out together is left out together again: that is what keeps copies of a
+    sample, or a group of them, on one side. New folds know of rows alone.
+    """
+    if numbers is not None:
+        each = np.unique(numbers[numbers >= 0])
+        if 2 <= len(each) <= MOST_FOLDS:
+            return [(np.flatnonzero(numbers != i), np.flatnonzero(numbers == i)) for i in each]
+    if np.bincount(sample.y).max() < 2:
+        raise ValueError(
+            "C is searched by cross-validation, but no class has two samples of positive weight "
+            "among the out-of-sample scores. Pass a number, such as C=1.0, or get more samples."
+        )
+    return make_folds(FOLDS, None, sample.y, np.arange(len(sample.pattern)), warn=False)
 
 
 def _share_right(P: Array, y: Indices) -> Array:
@@ -387,8 +410,8 @@ def _check_margins(values: Array, code: Code) -> Array:
 
 
 def _check_training(
-    values: Array, y: Indices, code: Code, sample_weight: Array | None
-) -> tuple[Array, Indices, Array]:
+    values: Array, y: Indices, code: Code, sample_weight: Array | None, folds: Indices | None
+) -> tuple[Array, Indices, Array, Indices | None]:
     """Return the rows that have a weight."""
     values, y = _check_margins(values, code), np.asarray(y)
     n, k = len(values), len(code)
@@ -400,8 +423,12 @@ def _check_training(
             "positive weight. Pass more samples, or use a combiner that does not learn."
         )
     weights = check_sample_weight(sample_weight, values)
+    if folds is not None and np.shape(folds) != (n,):
+        raise ValueError(f"folds must hold {n} numbers, one for each row.")
     used = weights > 0
-    return (values, y, weights) if used.all() else (values[used], y[used], weights[used])
+    if used.all():
+        return values, y, weights, folds
+    return values[used], y[used], weights[used], None if folds is None else folds[used]
 
 
 def _warn_unconverged(combiner: TrainedSoftmax, n_failed: int) -> None:

@@ -46,7 +46,20 @@ class Evidence(NamedTuple):
 
 
 class Untrusted(Exception):
-    """Analytic leave-one-out is not to be had, or not to be trusted; the message says why."""
+    """Analytic leave-one-out is not to be had, or not to be trusted; the message says why.
+
+    Where that is so of some columns only, ``columns`` tells which, and ``scores`` are those of
+    all.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        columns: NDArray[np.bool_] | None = None,
+        scores: NDArray[np.float64] | None = None,
+    ):
+        super().__init__(reason)
+        self.columns, self.scores = columns, scores
 
 
 class ConstantModel(ClassifierMixin, BaseEstimator):

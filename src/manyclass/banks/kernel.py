@@ -32,7 +32,7 @@ from manyclass.banks.generic import (
 )
 from manyclass.banks.kernels import Kernel, Side
 from manyclass.banks.pairwise import is_everything, rows_at, slice_rows
-from manyclass.banks.refits import DOUBTFUL, is_affordable, scores_without
+from manyclass.banks.refits import DOUBTFUL, MANY, is_affordable, scores_without
 from manyclass.banks.spans import (
     Gram,
     in_parts,
@@ -393,7 +393,8 @@ class KernelBank(Bank):
         Raises
         ------
         Untrusted
-            If the machines did not converge or the kernel is not positive definite.
+            If the machines did not converge or the kernel is not positive definite; of some
+            columns, if too many of their samples would move by more than a span can tell.
         """
         if not self.converged:
             raise Untrusted("the solver stopped before it converged")
@@ -423,19 +424,25 @@ class KernelBank(Bank):
             below, known = below + negative, known + int(scored.sum())
         if below > EXCUSED * known:
             raise Untrusted("the kernel is not positive definite")
-        for column, left_out, refitted in self._refits(X, y, code, weights, doubts):
-            scores[place[left_out], column] = refitted
-        return without_only_samples(scores, y, code, weights, rows)
+        n_doubtful = np.array([len(doubtful) for doubtful in doubts])
+        n_members = np.bincount(y[weights > 0], minlength=len(code)) @ (code != 0)
+        many = n_doubtful > MANY * n_members
+        if self.bound is not None and is_affordable(n_doubtful, n_members, self.n_iter):
+            for column, left_out, refitted in self._refits(X, y, code, weights, doubts, self.bound):
+                scores[place[left_out], column] = refitted
+            many[:] = False
+        scores = without_only_samples(scores, y, code, weights, rows)
+        if many.any():
+            raise Untrusted("a formula does not tell how far samples would move", many, scores)
+        return scores
 
     def _refits(
-        self, X, y, code, weights, doubts: list[NDArray[np.intp]]
+        self, X, y, code, weights, doubts: list[NDArray[np.intp]], bound: float
     ) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.float64]]]:
-        """Yield scores of doubtful samples by machines without them, if all can be had soon."""
-        n_doubtful = np.array([len(rows) for rows in doubts])
-        n_samples = np.bincount(y[weights > 0], minlength=len(code)) @ (code != 0)
-        if self.bound is None or not is_affordable(n_doubtful, n_samples, self.n_iter):
-            return
-        for column in np.flatnonzero(n_doubtful):
+        """Yield scores of doubtful samples by machines without them."""
+        for column, doubtful in enumerate(doubts):
+            if len(doubtful) == 0:
+                continue
             side = code[y, column]
             members = np.flatnonzero((side != 0) & (weights > 0))
             everyone = np.arange(len(members))
@@ -444,12 +451,12 @@ class KernelBank(Bank):
                 K,
                 side[members] > 0,
                 weights[members],
-                self.bound,
-                np.searchsorted(members, doubts[column]),
+                bound,
+                np.searchsorted(members, doubtful),
                 int(self.n_iter[column]),
             )
             known = ~np.isnan(refitted)
-            yield int(column), doubts[column][known], refitted[known]
+            yield column, doubtful[known], refitted[known]
 
     def evidence(
         self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]

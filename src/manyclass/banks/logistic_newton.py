@@ -17,25 +17,18 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lstsq
 from scipy.linalg.lapack import dtrtri
 from scipy.special import expit
 
 from manyclass.banks.generic import Untrusted
-from manyclass.banks.logistic_steps import (
-    ROUGH,
-    Array,
-    Loss,
-    Newton,
-    Point,
-    gradient_of,
-    newton_matrix,
-)
+from manyclass.banks.logistic_loss import Array, Loss, Point, gradient_of
+from manyclass.banks.logistic_steps import EPSILON, ROUGH, Newton, newton_matrix
 from manyclass.banks.symmetric_products import accurate_product, symmetric_product
 
 FEW = 64  # coefficients that bear what all others are rounded by
 DEPENDENT = 1e-12  # singular values, relative to the largest, that count as zero
 PREVAILING = 0.1  # what means may leave of the kernel's mean diagonal to be subtracted
-EPSILON = float(np.finfo(np.float64).eps)
 LOST = 1e-6  # how far below zero leverages may fall, and variances relative to the kernel
 SATURATED = 1e6  # a / W of samples whose leverage 1 - D would be lost to rounding
 
@@ -65,10 +58,12 @@ def solve(
 ) -> Solution:
     """Minimise a'Ka / 2 + sum_i C s_i log(1 + exp(-y_i f_i)), f = K a + b, by Newton's method.
 
-    Steps are found by conjugate gradients, preconditioned by a Cholesky factorisation:
-    of B itself for up to a few hundred samples, or when all else takes too long; otherwise of
-    B with a partial factorisation of K. Their length minimises the objective. Where B
-    is factored, one step more is taken when ``tol`` is met: it squares the error.
+    Where the rank of K turns out to be low, steps are those of linear logistic regression
+    with as many features. Otherwise they are found by conjugate gradients, preconditioned
+    by a Cholesky factorisation: of B itself for up to a few hundred samples, or when all else
+    takes too long; otherwise of B with a partial factorisation of K. Their length minimises
+    the objective. Where B is factored, one step more is taken when ``tol`` is met: it squares
+    the error.
 
     Parameters
     ----------
@@ -107,7 +102,11 @@ def solve(
     if start is not None and inner is not K:
         start = start[0], start[1] + float(accurate_product(K, start[0]).mean())
     at, n_iter = newton.minimise(loss, tol, max_iter, start)
-    visible = _rounding(K, at.a) > ROUGH * tol
+    rounding = newton.rounding(at.a)
+    visible = rounding > ROUGH * tol
+    if inner is K and newton.F is not None and ROUGH * tol < rounding < tol / ROUGH:
+        # Products in different orders tell what of the bound has come true: little, as a rule.
+        visible = max(at.gradient, _shown(K, loss, at)) > ROUGH * tol
     if inner is not K or visible:
         goal = ROUGH * tol if visible else tol
         at, n_iter = _refined(newton, K, loss, at, goal, n_iter, max_iter)
@@ -146,15 +145,6 @@ def _certain(K: Array, bound: Array, size: float) -> Array:
     return raised
 
 
-def _rounding(K: Array, a: Array) -> float:
-    """Return what the gradient may be wrong by if K a is computed in float64.
-
-    Margins are wrong by EPSILON times the sizes of the terms, p by at most a fourth of
-    that, and the sum over p by the square root of their number more.
-    """
-    return 0.25 * EPSILON * _size(K) * float(np.abs(a).sum() * np.sqrt(len(a)))
-
-
 def _size(K: Array) -> float:
     """Return the largest entry, as Cauchy and Schwarz have it."""
     return float(np.abs(np.diagonal(K)).max())
@@ -183,9 +173,11 @@ def _refined(
             break
         a = _settled(newton.K, at.a, length * to.a)
         new = _accurate(K, loss, a, at.f + length * (to.Ka + to.b))
+        # Far from the minimum the objective tells points apart, the gradient only near it.
+        rises = at.gradient > ROUGH and new.objective > at.objective
         halved = new.gradient <= at.gradient / 2
-        at = new if new.gradient < at.gradient else at
-        if not halved:
+        at = at if rises or new.gradient >= at.gradient else new
+        if rises or not halved:
             break
     return at, n_iter
 
@@ -208,12 +200,14 @@ def _settled(K: Array, a: Array, change: Array) -> Array:
     part = new - a
     rounded = (a - (new - part)) + (change - part)
     few = np.argsort(np.abs(new), kind="stable")[:FEW]
-    inner = K[np.ix_(few, few)]
+    rows = K[few]
+    inner = rows[:, few]
     size = float(np.abs(inner).max())
     system = np.full((len(few) + 1, len(few) + 1), size)
     system[:-1, :-1], system[-1, -1] = inner, 0.0
-    wanted = np.append(symmetric_product(K, rounded)[few], -size * fsum(new))
-    new[few] += np.linalg.lstsq(system, wanted, rcond=DEPENDENT)[0][:-1]
+    wanted = np.append(rows @ rounded, -size * fsum(new))
+    options = {"cond": DEPENDENT, "lapack_driver": "gelsy", "check_finite": False}
+    new[few] += lstsq(system, wanted, **options)[0][:-1]
     new[few[0]] -= fsum(new)
     return new
 

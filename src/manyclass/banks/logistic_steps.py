@@ -5,88 +5,36 @@ With W = C s p (1 - p), a Newton step solves
     (I + W K) da + W db = C s (t - p) - a,    sum(a + da) = 0
 
 through B = I + W^1/2 K W^1/2, which neither duplicates nor tiny weights nor
-separable classes make singular.
+separable classes make singular. Where K = F'F is of low rank, as linear kernels and those
+of low degree are, it does so through I + F W F', which is as small as that rank.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrs
-from scipy.special import expit
 
+from manyclass.banks.logistic_loss import TINY, Array, Loss, Point
+from manyclass.banks.low_rank import COMPLETE, GOLDEN, low_rank_factor
 from manyclass.banks.symmetric_products import symmetric_product
 
-Array = NDArray[np.float64]
 Solver = Callable[[Array], Array]
 """Applies the inverse of a matrix, or of one close to it, to a vector."""
 
 FIRST, RAISE = 1.0, 10.0  # C times the kernel's mean diagonal to begin with, and its growth
 EXACT = 250  # samples up to which B itself is factored
+HIGHEST = 3  # times the landmarks: ranks that are low
 LANDMARKS = 0.5  # times the square root of n, times 2 more than there are shares
 PRODUCTS = 0.1  # of n: products with K in a step, beyond which B is factored as well
-COMPLETE = 1e-12  # what may be left of the diagonal when its factorisation ends
-GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 ROUGH, FINE = 0.1, 0.01  # share of the gradient that a step may leave, far and near
 FLATTENED = 0.1  # share of the slope that may be left where a step ends
-NEAR = 1e-3  # a change of b that Newton's method is sure of
 ENDLESS = 1e3  # times a Newton step that never ends, if its curvature is negative
 ROUNDING = 1e-12  # of sums, relative to their terms
-TINY = np.finfo(np.float64).tiny
-
-
-@dataclass(frozen=True)
-class Loss:
-    """The sum of C s_i log(1 + exp(-y_i f_i)) as a function of f."""
-
-    sign: Array
-    """y, -1 or +1."""
-    bound: Array
-    """C s, positive."""
-
-    def value(self, f: Array) -> float:
-        """Return the loss."""
-        return float(self.bound @ np.logaddexp(0.0, -self.sign * f))
-
-    def dual(self, f: Array) -> Array:
-        """Return C s (t - p), the negative gradient."""
-        return self.bound * self.sign * expit(-self.sign * f)
-
-    def curvature(self, f: Array) -> Array:
-        """Return W = C s p (1 - p), the diagonal of the Hessian matrix."""
-        return self.bound * expit(f) * expit(-f)
-
-    def shift(self, f: Array) -> float:
-        """Return the Newton step of a constant added to f, infinite where all p are 0 or 1."""
-        with np.errstate(over="ignore"):
-            return float(self.dual(f).sum() / max(self.curvature(f).sum(), TINY))
-
-    def constant(self) -> float:
-        """Return the constant f with the least loss."""
-        positive = self.bound[self.sign > 0].sum()
-        return float(np.log(positive) - np.log(self.bound[self.sign < 0].sum()))
-
-
-class Point:
-    """Coefficients a and b, and what follows from them."""
-
-    def __init__(self, loss: Loss, a: Array, b: float, Ka: Array):
-        self.a, self.b, self.Ka, self.f = a, b, Ka, Ka + b
-        dual, shift = loss.dual(self.f), loss.shift(self.f)
-        if abs(shift) < NEAR:  # rounding of f leaves dual with a sum, but b can take it
-            self.b, self.f = b + shift, self.f + shift
-            dual = loss.dual(self.f)
-        self.r, self.gradient = a - dual, gradient_of(loss, a, dual)
-        self.objective = 0.5 * float(a @ self.Ka) + loss.value(self.f)
-
-
-def gradient_of(loss: Loss, a: Array, dual: Array) -> float:
-    """Return :attr:`Solution.gradient`."""
-    return float(max(np.abs(a - dual).max(), abs(dual.sum())) / loss.bound.max())
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 class Direction(NamedTuple):
@@ -115,24 +63,52 @@ class Newton:
 
     def __init__(self, K: Array, bound: Array, size: float):
         self.K, self.size, self.exact = K, size, len(K) <= EXACT
-        self.shares = _shares(K, bound)
-        n_landmarks = int(LANDMARKS * (2 + len(self.shares)) * np.sqrt(len(K)))
-        self.factor = _factor_exactly(K) if self.exact else _factor_partly(K, n_landmarks)
+        self.shares, self.F = _shares(K, bound), None
+        self.n_landmarks = int(LANDMARKS * (2 + len(self.shares)) * np.sqrt(len(K)))
+        # What F leaves out of K changes eigenvalues of B by no more than that.
+        if not self.exact and COMPLETE * np.trace(K) * bound.max() < ROUGH:
+            self.F = low_rank_factor(K, HIGHEST * self.n_landmarks)
+        if self.F is None:
+            self._prepare()
+
+    def _prepare(self) -> None:
+        """Make ready for conjugate gradients."""
+        self.F = None
+        exact = partial(_factor_exactly, self.K)
+        self.factor = exact if self.exact else _factor_partly(self.K, self.n_landmarks)
 
     def minimise(
         self, loss: Loss, tol: float, max_iter: int, start: tuple[Array, float] | None
     ) -> tuple[Point, int]:
         """Return the point with the least objective, as far as float64 tells, and the steps."""
+        at, n_iter = self._begin(loss, max_iter, start)
+        if self.F is not None:
+            at, n_iter = self._descend(loss, at, ROUGH * tol, n_iter, max_iter)
+            # The last word is that of K itself. More digits help against rounding, no steps.
+            at = Point(loss, at.a, at.b, symmetric_product(self.K, at.a))
+            if at.gradient <= tol or self.rounding(at.a) > ROUGH * tol:
+                return at, n_iter
+            self._prepare()
+        return self._descend(loss, at, tol, n_iter, max_iter)
+
+    def _begin(
+        self, loss: Loss, max_iter: int, start: tuple[Array, float] | None
+    ) -> tuple[Point, int]:
+        """Return the given point, or the one that small C lead to, and the steps taken."""
         nothing = np.zeros(len(loss.bound))
         at, n_iter = Point(loss, nothing, loss.constant(), nothing), 0
         given = at if start is None else Point(loss, *start, symmetric_product(self.K, start[0]))
         if given.objective < at.objective:
-            at = given
-        else:
-            for share in self.shares[:max_iter]:
-                part = Loss(loss.sign, share * loss.bound)
-                at, n_iter = self.step(part, Point(part, at.a, at.b, at.Ka)), n_iter + 1
-            at = Point(loss, at.a, at.b, at.Ka)
+            return given, n_iter
+        for share in self.shares[:max_iter] if self.F is None else ():
+            part = Loss(loss.sign, share * loss.bound)
+            at, n_iter = self.step(part, Point(part, at.a, at.b, at.Ka)), n_iter + 1
+        return Point(loss, at.a, at.b, at.Ka), n_iter
+
+    def _descend(
+        self, loss: Loss, at: Point, tol: float, n_iter: int, max_iter: int
+    ) -> tuple[Point, int]:
+        """Take steps until the gradient is below ``tol``, or rounding."""
         while n_iter < max_iter:
             met = at.gradient <= tol
             if met and not self.exact:
@@ -148,27 +124,40 @@ class Newton:
     def step(self, loss: Loss, at: Point) -> Point:
         """Return the point with the least objective in the Newton direction.
 
-        The same point again if numbers overflow on the way.
+        The same point again if numbers overflow on the way, or rounding undoes it.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             new = self._step(loss, at)
-        return new if np.isfinite(new.objective) else at
+        lost = new.objective > at.objective and new.gradient > at.gradient
+        return at if lost or not np.isfinite(new.objective) else new
 
     def _step(self, loss: Loss, at: Point) -> Point:
         to, length = self.towards(loss, at)
         a = at.a + length * to.a
         # Rounding adds up over the steps, but only what it is at the last ones counts.
-        fresh = self.exact or at.gradient < ROUGH
+        fresh = self.exact or (at.gradient < ROUGH and self.F is None)
         Ka = symmetric_product(self.K, a) if fresh else at.Ka + length * to.Ka
         return Point(loss, a, at.b + length * to.b, Ka)
 
     def towards(self, loss: Loss, at: Point) -> tuple[Direction, float]:
         """Return the Newton direction, and how far to go; not finite if numbers overflow."""
-        to = _direction(self.K, loss, at, self.factor, self.size)
+        if self.F is not None:
+            to = _low_rank_direction(self.F, loss, at)
+        else:
+            to = _direction(self.K, loss, at, self.factor, self.size)
         if to.exhausted and not self.exact:
-            self.factor, self.exact = _factor_exactly(self.K), True
+            self.exact = True
+            self._prepare()
             to = _direction(self.K, loss, at, self.factor, self.size)
         return to, _step_length(loss, at, to)
+
+    def rounding(self, a: Array) -> float:
+        """Return what the gradient may be wrong by if K a is computed in float64.
+
+        Margins are wrong by EPSILON times the sizes of the terms, p by at most a fourth of
+        that, and the sum over p by the square root of their number more.
+        """
+        return 0.25 * EPSILON * self.size * float(np.abs(a).sum() * np.sqrt(len(a)))
 
 
 def _shares(K: Array, bound: Array) -> list[float]:
@@ -187,6 +176,8 @@ _Factor = Callable[[Array], Solver]
 
 
 def _cholesky_solver(matrix: Array) -> Solver:
+    if len(matrix) == 0:  # a kernel that is zero; LAPACK refuses
+        return lambda v: v
     try:
         upper = np.linalg.cholesky(matrix).T  # numpy's, since it frees the interpreter lock
     except np.linalg.LinAlgError:
@@ -194,8 +185,8 @@ def _cholesky_solver(matrix: Array) -> Solver:
     return lambda v: dpotrs(upper, v)[0]
 
 
-def _factor_exactly(K: Array) -> _Factor:
-    return lambda root: _cholesky_solver(newton_matrix(K, root))
+def _factor_exactly(K: Array, root: Array) -> Solver:
+    return _cholesky_solver(newton_matrix(K, root))
 
 
 def newton_matrix(K: Array, root: Array) -> Array:
@@ -213,26 +204,31 @@ def _factor_partly(K: Array, n_landmarks: int) -> _Factor:
     J. A. Tropp, R. J. Webber, "Randomly pivoted Cholesky", Comm. Pure Appl. Math. 78,
     2025), with multiples of the golden ratio for random numbers.
     """
-    F = np.zeros((min(n_landmarks, len(K)), len(K)))
+    F, m = np.empty((min(n_landmarks, len(K)), len(K))), 0
     rest = np.maximum(np.diagonal(K), 0.0)
-    for m in range(len(F)):
-        total = np.cumsum(rest)
-        if total[-1] <= COMPLETE * np.trace(K):
-            break
+    total = np.cumsum(rest)
+    least = COMPLETE * total[-1]
+    while m < len(F) and total[-1] > least:
         pivot = np.searchsorted(total, total[-1] * (GOLDEN * (m + 1) % 1.0))
         F[m] = (K[pivot] - F[:m, pivot] @ F[:m]) / np.sqrt(rest[pivot])
         rest = np.maximum(rest - F[m] ** 2, 0.0)
         rest[pivot] = 0.0
+        total, m = np.cumsum(rest), m + 1
+    F = F[:m]
 
     def factor(root: Array) -> Solver:
         """Return the inverse of I + W^1/2 (F'F + D) W^1/2, by Woodbury's identity."""
-        inverse = 1.0 / (1.0 + root**2 * rest)
-        V = F * root
-        scaled = V * np.sqrt(inverse)
-        inner = scaled @ scaled.T
+        outer = 1.0 / np.sqrt(1.0 + root**2 * rest)
+        V = F * (root * outer)
+        inner = V @ V.T
         inner.flat[:: len(inner) + 1] += 1.0
         solve_inner = _cholesky_solver(inner)
-        return lambda v: inverse * (v - solve_inner(V @ (inverse * v)) @ V)
+
+        def solve(v: Array) -> Array:
+            v = outer * v
+            return outer * (v - solve_inner(V @ v) @ V)
+
+        return solve
 
     return factor
 
@@ -286,18 +282,40 @@ def _direction(K: Array, loss: Loss, at: Point, factor: _Factor, size: float) ->
     return Direction(da, db, Kda, slope, products == limit)
 
 
+def _low_rank_direction(F: Array, loss: Loss, at: Point) -> Direction:
+    """Solve the same for K = F'F, by way of u = F a with f = F'u + b.
+
+        (I + F W F') du + F W 1 db = -F r,    1'W F' du + 1'W 1 db = sum(C s (t - p))
+
+    Which is a step of linear logistic regression. Margins come from u, which is no larger
+    than they need it, so that nothing of them cancels.
+    """
+    root = np.sqrt(loss.curvature(at.f))
+    V = F * root
+    inner = V @ V.T
+    inner.flat[:: len(inner) + 1] += 1.0
+    solve = _cholesky_solver(inner)
+    border, left = V @ root, F @ at.r
+    normal = solve(border)
+    steepness = max(float(root @ (root - normal @ V)), TINY)
+    db = float(at.dual.sum() + normal @ left) / steepness
+    Kda = (-solve(left) - db * normal) @ F
+    da = -at.r - root**2 * (Kda + db)
+    slope = float(at.r @ Kda - at.dual.sum() * db)
+    return Direction(da, db, Kda, slope, False)
+
+
 def _step_length(loss: Loss, at: Point, to: Direction) -> float:
     """Minimise the objective along a step, by Newton's method between brackets."""
     if -to.slope <= ROUNDING * at.objective:  # all that is left to gain is rounding
         return 1.0
     df = to.Ka + to.b
-    square, dual, value = float(to.a @ to.Ka), loss.dual(at.f), loss.value(at.f)
-    low, high, length = 0.0, np.inf, 1.0
+    square, low, high, length = float(to.a @ to.Ka), 0.0, np.inf, 1.0
     for _ in range(100):
         f = at.f + length * df
-        slope = to.slope + length * square - (loss.dual(f) - dual) @ df
+        slope = to.slope + length * square - (loss.dual(f) - at.dual) @ df
         if abs(slope) <= -FLATTENED * to.slope:
-            change = length * (at.a @ to.Ka + 0.5 * length * square) + loss.value(f) - value
+            change = length * (at.a @ to.Ka + 0.5 * length * square) + loss.value(f) - at.loss
             if slope <= 0 or change <= 0:
                 break
         low, high = (length, high) if slope < 0 else (low, length)

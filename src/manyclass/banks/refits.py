@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 DOUBTFUL = 1.5  # a change of a score by so many margins is hardly what the span says
+MANY = 0.01  # share of a column's samples above which doubtful ones tell on its sigmoid
 MOST_WORK = 1e8  # steps of the solver times samples: some tenths of a second
 MOST_CALLS = 50  # of the solver, about a millisecond each besides its steps
 MOST_SAMPLES = 2048  # of a machine that is fitted again

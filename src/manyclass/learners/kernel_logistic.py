@@ -24,8 +24,8 @@ from manyclass.banks.kernel_logistic import (
     warn_unconverged,
 )
 from manyclass.banks.kernels import Kernel
+from manyclass.banks.logistic_loss import TINY
 from manyclass.banks.logistic_newton import solve
-from manyclass.banks.logistic_steps import TINY
 from manyclass.learners._two_classes import check_two
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,12 +15,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from manyclass import CoupledSVC, codes, couple
-from manyclass.banks import Untrusted, fit_bank
+from manyclass.banks import fit_bank
 from manyclass.calibration import Sigmoid, apply_temperature, fit_temperature
-from manyclass.crossfit import make_folds, out_of_sample_scores
 from manyclass.datasets import load
 from manyclass.decoding import WinnerTakesAll
 from manyclass.experiments.runner import Row
+from manyclass.left_out import left_out_scores
 from manyclass.metrics import zadrozny_mse
 from manyclass.reliability import DynamicReliability, StaticReliability
 from manyclass.reliability_decoding import (
@@ -150,21 +150,19 @@ class Machines:
 
     def __init__(self, machine: dict[str, Any], C: float, X: Array, y: NDArray[np.intp]):
         self.X, self.y, self.code = X, y, codes.one_vs_rest(int(y.max()) + 1)
-        self._fit: Callable[..., Any] = lambda rows=None: fit_bank(
-            SVC(C=C, **machine), X, y, self.code, "margin", rows=rows
-        )
+        self._machine = SVC(C=C, **machine)
         self.bank: Any = self._fit()
         self.ones = np.ones(len(y))
         self.evidence = self.bank.evidence(X, y, self.code, self.ones)
 
+    def _fit(self, rows=None, columns=None):
+        code = self.code if columns is None else self.code[:, columns]
+        return fit_bank(self._machine, self.X, self.y, code, "margin", rows=rows)
+
     @cached_property
     def left_out(self) -> Array:
         """Scores by analytic leave-one-out; of 5 folds where that is not to be trusted."""
-        try:
-            return self.bank.leave_one_out(self.X, self.y, self.code, self.ones)
-        except Untrusted:
-            folds = make_folds(5, self.X, self.y, np.unique(self.y), warn=False)
-            return out_of_sample_scores(self.bank, self._fit, self.X, self.y, self.code, folds)
+        return left_out_scores(self.bank, self._fit, self.X, self.y, self.code, self.ones)
 
     @cached_property
     def dynamic(self) -> DynamicReliabilityCV:

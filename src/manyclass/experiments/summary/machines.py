@@ -18,13 +18,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from manyclass import codes
-from manyclass.banks import Untrusted, fit_bank
+from manyclass.banks import fit_bank
 from manyclass.banks.generic import column_sizes
 from manyclass.calibration import Sigmoid, apply_temperature, fit_temperature
 from manyclass.combining import Combiner, resolve
 from manyclass.crossfit import make_folds, out_of_sample_scores
 from manyclass.experiments.summary.methods import COUPLERS, DECODERS, TRAINED
 from manyclass.experiments.summary.samples import Array, Part
+from manyclass.left_out import left_out_scores
 
 FOLDS = 5
 WARM = 8  # rows that a rule is tried on before it is timed: kernels are loaded then
@@ -84,16 +85,14 @@ class Machines:
         self.seconds = fitting + leaving_out
         self.test_scores: Array = self.bank.scores(self.X_test)
 
-    def _fit(self, rows=None):
-        return fit_bank(clone(BASES[self.learner]), self.X, self.y, self.code, "margin", rows=rows)
+    def _fit(self, rows=None, columns=None):
+        code = self.code if columns is None else self.code[:, columns]
+        return fit_bank(clone(BASES[self.learner]), self.X, self.y, code, "margin", rows=rows)
 
     def _out_of_sample(self) -> Array:
         """Return what CoupledSVC and CoupledClassifier learn from, unless told otherwise."""
         if self.learner == "svc":
-            try:
-                return self.bank.leave_one_out(self.X, self.y, self.code, self.ones)
-            except Untrusted:
-                pass
+            return left_out_scores(self.bank, self._fit, self.X, self.y, self.code, self.ones)
         folds = make_folds(FOLDS, self.X, self.y, np.arange(self.k), warn=False)
         return out_of_sample_scores(self.bank, self._fit, self.X, self.y, self.code, folds)
 

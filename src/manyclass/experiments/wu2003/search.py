@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from manyclass import codes
-from manyclass.banks import Bank, Untrusted, fit_bank
+from manyclass.banks import Bank, fit_bank
 from manyclass.banks.generic import column_sizes
 from manyclass.calibration import FLOOR, Sigmoid, apply_temperature, fit_temperature
 from manyclass.combining import resolve
-from manyclass.crossfit import Fold, make_folds, out_of_sample_scores
+from manyclass.crossfit import Fold
+from manyclass.left_out import left_out_scores
 
 RULES = ("ht", "wlw1", "wlw2", "vote", "ht-noniterative", "pkpd", "logit")
 TRAINING, LEFT_OUT = "training", "leave-one-out"  # the scores that sigmoids are fitted on
 CALIBRATIONS = (TRAINING, LEFT_OUT)
 TUNED = "CoupledSVC, tuned"
-FALLBACK = 5  # folds of CoupledSVC where leave-one-out is not to be trusted
 
 Floats = NDArray[np.float64]
 Classes = NDArray[np.intp]
@@ -81,18 +81,19 @@ class Machines:
             LEFT_OUT: Sigmoid().fit(self.left_out, sides, self.ones),
         }
 
-    def _fit(self, rows: NDArray[np.intp] | None = None) -> Bank:
+    def _fit(
+        self,
+        rows: NDArray[np.intp] | None = None,
+        columns: NDArray[np.bool_] | None = None,
+    ) -> Bank:
         machine = SVC(C=self.C, kernel="precomputed")
-        return fit_bank(machine, self.K, self.y, self.code, "margin", rows=rows)
+        code = self.code if columns is None else self.code[:, columns]
+        return fit_bank(machine, self.K, self.y, code, "margin", rows=rows)
 
     @cached_property
     def left_out(self) -> Floats:
         """Out-of-sample scores of the training set."""
-        try:
-            return self.bank.leave_one_out(self.K, self.y, self.code, self.ones)
-        except Untrusted:
-            folds = make_folds(FALLBACK, self.K, self.y, self.classes, warn=False)
-            return out_of_sample_scores(self.bank, self._fit, self.K, self.y, self.code, folds)
+        return left_out_scores(self.bank, self._fit, self.K, self.y, self.code, self.ones)
 
     @cached_property
     def temperature(self) -> float:
