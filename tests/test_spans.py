@@ -382,14 +382,14 @@ def test_kernels_in_blocks(kernel, as_type, monkeypatch):
     X = rbf_kernel(X, gamma=0.1) if kernel == "precomputed" else as_type(X)
     machine, code = SVC(kernel=own, gamma=0.1, tol=1e-6), codes.one_vs_rest(3)
     _, _, expected = left_out(machine, X, y, code)
-    monkeypatch.setattr("manyclass.banks.kernel.SMALL_GRAM", 0)
+    monkeypatch.setattr("manyclass.banks.kernel_left_out.SMALL_GRAM", 0)
     monkeypatch.setattr(spans, "BLOCK_ENTRIES", 100)
     _, _, by_blocks = left_out(machine, X, y, code)
     assert_allclose(by_blocks, expected, rtol=1e-7, atol=1e-7)
 
 
 def test_folds_where_the_kernel_of_free_ones_is_too_large(monkeypatch):
-    monkeypatch.setattr("manyclass.banks.kernel.MOST_MEMORY", 1000)
+    monkeypatch.setattr("manyclass.banks.kernel_left_out.MOST_MEMORY", 1000)
     X, y = wine()
     with pytest.warns(UserWarning, match=r"free support vectors, .* GB\. 5 folds") as caught:
         model = CoupledSVC().fit(X, y)

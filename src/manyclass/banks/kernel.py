@@ -8,7 +8,7 @@ not multiplied there either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -27,19 +27,11 @@ from manyclass.banks.generic import (
     Bank,
     Evidence,
     Scorer,
-    Untrusted,
     column_sizes,
 )
+from manyclass.banks.kernel_left_out import leave_one_out
 from manyclass.banks.kernels import Kernel, Side
-from manyclass.banks.pairwise import is_everything, rows_at, slice_rows
-from manyclass.banks.refits import DOUBTFUL, MANY, is_affordable, scores_without
-from manyclass.banks.spans import (
-    Gram,
-    in_parts,
-    squared_spans_by_blocks,
-    symmetric,
-    without_only_samples,
-)
+from manyclass.banks.pairwise import slice_rows
 
 CHUNK = 512  # support vectors at a time
 BLOCK_ENTRIES = 2**15  # of a kernel block, to stay in cache
@@ -50,14 +42,9 @@ LEAST_CHUNK, LEAST_BLOCK = 64, 32  # of long rows, while fitting
 # Bytes of support vectors prepared at a time while fitting: 1 MB if they are sparse, 8 MB if not,
 PREPARED, PREPARED_ARRAY = 2**20, 2**23
 BATCHES = 16  # or a sixteenth of them, where that is more
-PARTS = 8  # of the rows of a kernel matrix that are read one after the other
 LINE = 64  # bytes of a processor's cache that are read together
-AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
 SOLVER_TOLERANCE = 1e-3  # of LIBSVM on a margin, by default
 FEW_ROWS = 128  # to measure rounding on
-SMALL_GRAM = 2**22  # entries of a kernel matrix that is made as a whole: 32 MB
-MOST_MEMORY = 2**32  # bytes, for the kernel matrix of a machine's free support vectors
-EXCUSED = 0.01  # share of negative squared spans that is put down to rounding
 
 
 def is_kernel_machine(estimator) -> bool:
@@ -263,13 +250,13 @@ class KernelBank(Bank):
         dtype = self.dtype if dtype is None else dtype
         total = sum(size_in_bytes(group.vectors) for group in self.groups)
         n_support = sum(len(group.support) for group in self.groups)
-        most = n_support * max(self._few_bytes(), total // BATCHES) // max(1, total)
+        most = n_support * max(self.few_bytes(), total // BATCHES) // max(1, total)
         chunks = self._chunks(int(np.clip(most, LEAST_CHUNK, CHUNK)))
         batches = [partial(self._prepare, part, dtype) for part in _in_batches(chunks, most)]
         return self._margins(X, batches, dtype, max(LEAST_BLOCK, most))
 
-    def _few_bytes(self) -> int:
-        """Return what is not worth to be read in parts."""
+    def few_bytes(self) -> int:
+        """Return how much of X is not worth to be read in parts."""
         return PREPARED if self.sparse else PREPARED_ARRAY
 
     def _chunks(self, size: int) -> list[Chunk]:
@@ -367,7 +354,7 @@ class KernelBank(Bank):
             error = np.abs(single - double)[:, finite].max(initial=0.0)
         return float(np.nan_to_num(error, nan=np.inf))
 
-    def _is_exact_in_single(self, X, rows: NDArray[np.intp]) -> bool:
+    def is_exact_in_single(self, X, rows: NDArray[np.intp]) -> bool:
         """Tell whether single precision's error stays below the solver's own tolerance."""
         some = rows[:: 1 + len(rows) // FEW_ROWS]
         return fits(X, np.float32) and self.error_in_single(X[some]) < SOLVER_TOLERANCE
@@ -396,67 +383,7 @@ class KernelBank(Bank):
             If the machines did not converge or the kernel is not positive definite; of some
             columns, if too many of their samples would move by more than a span can tell.
         """
-        if not self.converged:
-            raise Untrusted("the solver stopped before it converged")
-        X = self._readable(X)
-        rows = np.arange(len(y)) if rows is None else rows
-        duals = self.duals.tocsc()
-        single = not self.any_rows and self._is_exact_in_single(X, rows)
-        own = X if is_everything(rows, len(y)) else RowsOf(X, rows)
-        scores = self.margins_once(own, np.float32 if single else np.float64)
-        place = np.full(len(y), -1)
-        place[rows] = np.arange(len(rows))
-        below = known = 0
-        doubts = []  # in every column, samples whose span is not to be trusted
-        for column in range(code.shape[1]):
-            entries = slice(duals.indptr[column], duals.indptr[column + 1])
-            support, dual = duals.indices[entries], duals.data[entries]
-            if len(support) == 0:
-                doubts.append(support)
-                continue
-            free, scored = _free(dual, weights[support], self.bound), place[support] >= 0
-            _check_memory(int(free.sum()))
-            gram = self._gram(X, support)
-            spans, negative = squared_spans_by_blocks(gram, free, dual > 0, scored)
-            change, scored_rows = (dual * spans)[scored], support[scored]
-            scores[place[scored_rows], column] -= change
-            doubts.append(scored_rows[np.abs(change) >= DOUBTFUL])
-            below, known = below + negative, known + int(scored.sum())
-        if below > EXCUSED * known:
-            raise Untrusted("the kernel is not positive definite")
-        n_doubtful = np.array([len(doubtful) for doubtful in doubts])
-        n_members = np.bincount(y[weights > 0], minlength=len(code)) @ (code != 0)
-        many = n_doubtful > MANY * n_members
-        if self.bound is not None and is_affordable(n_doubtful, n_members, self.n_iter):
-            for column, left_out, refitted in self._refits(X, y, code, weights, doubts, self.bound):
-                scores[place[left_out], column] = refitted
-            many[:] = False
-        scores = without_only_samples(scores, y, code, weights, rows)
-        if many.any():
-            raise Untrusted("a formula does not tell how far samples would move", many, scores)
-        return scores
-
-    def _refits(
-        self, X, y, code, weights, doubts: list[NDArray[np.intp]], bound: float
-    ) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.float64]]]:
-        """Yield scores of doubtful samples by machines without them."""
-        for column, doubtful in enumerate(doubts):
-            if len(doubtful) == 0:
-                continue
-            side = code[y, column]
-            members = np.flatnonzero((side != 0) & (weights > 0))
-            everyone = np.arange(len(members))
-            K = self._gram(X, members)(everyone, everyone)
-            refitted = scores_without(
-                K,
-                side[members] > 0,
-                weights[members],
-                bound,
-                np.searchsorted(members, doubtful),
-                int(self.n_iter[column]),
-            )
-            known = ~np.isnan(refitted)
-            yield column, doubtful[known], refitted[known]
+        return leave_one_out(self, self._readable(X), y, code, weights, rows)
 
     def evidence(
         self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
@@ -475,29 +402,6 @@ class KernelBank(Bank):
         sizes = column_sizes(y, code, weights)
         penalty = squares / (2.0 * self.bound * np.where(sizes > 0, sizes, 1.0))
         return Evidence(penalty, margins, weights, pairwise=self.kernel.name == "precomputed")
-
-    def _gram(self, X, support: NDArray[np.intp]) -> Gram:
-        """Return what gives the kernel between support vectors; small matrices are made at once."""
-        kernel, origin = self.kernel, self.origin
-
-        def block(a: NDArray[np.intp], b: NDArray[np.intp]) -> NDArray[np.float64]:
-            if kernel.name == "precomputed":
-                return np.asarray(X[np.ix_(support[b], support[a])]).T
-            row_side = kernel.rows(rows_at(X, support[a]), origin)
-            column_side = kernel.columns(rows_at(X, support[b]), origin)
-            return kernel.product(row_side, column_side).astype(np.float64, copy=False)
-
-        if len(support) ** 2 > SMALL_GRAM:
-            return lambda a, b: in_parts(block, *(self._parts(X, support, c) for c in (a, b)))
-        K = symmetric(block, self._parts(X, support, np.arange(len(support))))
-        return lambda a, b: K[a[:, None], b]
-
-    def _parts(self, X, support, places: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-        """Split places of support vectors, so that rows of a large X are not held as a whole."""
-        if self.any_rows or self.kernel.name == "precomputed":
-            return [places]
-        n_parts = 1 + min(PARTS, size_in_bytes(RowsOf(X, support[places])) // self._few_bytes())
-        return np.array_split(places, n_parts)
 
 
 def fits(X, dtype: type[np.floating]) -> bool:
@@ -518,21 +422,3 @@ def _largest(X) -> float:
     """Return the largest of the absolute values."""
     values = X.data if issparse(X) else X
     return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
-
-
-def _check_memory(n_free: int) -> None:
-    size = 8.0 * n_free**2
-    if size > MOST_MEMORY:
-        raise Untrusted(
-            f"a machine has {n_free} free support vectors, whose kernel matrix would take "
-            f"{size / 2**30:.1f} GB"
-        )
-
-
-def _free(dual, weights, bound: float | None) -> NDArray[np.bool_]:
-    """Tell which coefficients are below their bound C; unknown, it is the side's largest."""
-    size = np.abs(dual) / weights
-    if bound is not None:
-        return size < AT_BOUND * bound
-    largest = {sign: size[np.sign(dual) == sign].max(initial=0.0) for sign in (-1.0, 1.0)}
-    return size < AT_BOUND * np.where(dual > 0, largest[1.0], largest[-1.0])
