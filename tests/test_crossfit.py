@@ -21,7 +21,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 from sklearn.naive_bayes import GaussianNB
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from manyclass import CoupledClassifier, codes
 from manyclass.banks import fit_bank, response_kind
@@ -391,3 +391,33 @@ def test_enough_rows_stand_for_all(n_classes):
     usable = np.bincount(y[weights > 0])
     quota = max(400, 10_000 // n_classes)
     assert_array_equal(np.bincount(y[rows]), np.minimum(usable, quota))
+
+
+# -- splits of one's own ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda rows: rows.tolist(),
+        lambda rows: np.isin(np.arange(90), rows),
+        lambda rows: np.isin(np.arange(90), rows).tolist(),
+        lambda rows: rows - 90,
+        lambda rows: rows.astype(np.uint8),
+    ],
+    ids=["list", "mask", "list of bool", "negative", "unsigned"],
+)
+def test_splits_in_any_form(form):
+    X, y = make_blobs(90, centers=3, random_state=0)
+    splits = list(StratifiedKFold(3).split(X, y))
+    expected = CoupledClassifier(SVC(), cv=splits).fit(X, y).predict_proba(X)
+    splits_given = [(form(train), form(test)) for train, test in splits]
+    found = CoupledClassifier(SVC(), cv=splits_given).fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("test", [[90], [-91], [0.5], ["a"], [[1]], [True] * 89], ids=str)
+def test_splits_that_are_none(test):
+    X, y = make_blobs(90, centers=3, random_state=0)
+    with pytest.raises(ValueError, match="not made of rows of X, of which there are 90"):
+        CoupledClassifier(SVC(), cv=[(np.arange(90), test)]).fit(X, y)

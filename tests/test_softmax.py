@@ -42,7 +42,7 @@ from manyclass._softmax_solver import (
 )
 from manyclass.combining import names, resolve
 from manyclass.crossfit import make_folds
-from manyclass.softmax import SimplifiedSoftmax, Softmax, choose_C
+from manyclass.softmax import SimplifiedSoftmax, Softmax, _search_folds, choose_C
 
 SINGLE = np.array([[1], [-1]], dtype=np.int8)
 TERNARY = np.array(
@@ -402,8 +402,21 @@ class TestChoiceOfC:
         others = Softmax().fit(values, y, code, folds=np.arange(60) % 3)
         assert (others.search_["nll"] != own.search_["nll"]).all()
 
-    @pytest.mark.parametrize("numbers", [np.arange(60), np.zeros(60, int), np.full(60, -1)])
-    def test_too_many_folds_or_one_are_made_anew(self, numbers):
+    def test_many_folds_are_made_few(self):
+        code = codes.one_vs_rest(3)
+        values, y = noisy_margins(code)
+        numbers = np.arange(60) // 5
+        many = Softmax().fit(values, y, code, folds=numbers)
+        assert_equal(many.search_, Softmax().fit(values, y, code, folds=numbers % 5).search_)
+        never = np.where(np.arange(60) < 20, -1, numbers)
+        assert len(_search_folds(None, never)) == 8
+        assert_array_equal(
+            np.sort(np.concatenate([test for _, test in _search_folds(None, never)])),
+            np.arange(20, 60),
+        )
+
+    @pytest.mark.parametrize("numbers", [np.zeros(60, int), np.full(60, -1)])
+    def test_one_fold_or_none_are_made_anew(self, numbers):
         code = codes.one_vs_rest(3)
         values, y = noisy_margins(code)
         given_folds = Softmax().fit(values, y, code, folds=numbers)
@@ -419,8 +432,9 @@ class TestChoiceOfC:
     def test_folds_of_another_length(self):
         code = codes.one_vs_rest(3)
         values, y = noisy_margins(code)
-        with pytest.raises(ValueError, match="folds must hold 60 numbers"):
-            Softmax().fit(values, y, code, folds=np.zeros(59, int))
+        for wrong in (np.zeros(59, int), np.zeros(60), ["a"] * 60):
+            with pytest.raises(ValueError, match="folds must hold 60 whole numbers"):
+                Softmax().fit(values, y, code, folds=wrong)
 
     def test_weights_are_copies(self):
         """Of rows that are left out together with their copies."""

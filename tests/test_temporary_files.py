@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from joblib.externals.loky import get_reusable_executor
 
 from manyclass import _jobs, cli
 from manyclass._jobs import registered_files
@@ -26,6 +27,7 @@ def test_no_folder_until_it_is_needed(tmp_path, monkeypatch):
     monkeypatch.delenv("JOBLIB_TEMP_FOLDER", raising=False)
     monkeypatch.setattr(_jobs, "SHARED_MEMORY", str(tmp_path))
     monkeypatch.setattr(_jobs, "ROOM", 0)
+    get_reusable_executor().shutdown(wait=True)  # that of tests before has files elsewhere
     before = folders("/dev/shm")
     with registered_files(), Parallel(n_jobs=2) as parallel:
         assert folders(tmp_path) == []

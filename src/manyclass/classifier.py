@@ -41,7 +41,8 @@ class CoupledClassifier(IncrementalBase):
         that learn are fitted on. "loo" is analytic leave-one-out, for
         :class:`~sklearn.svm.SVC`, :class:`~sklearn.svm.NuSVC` and
         :class:`~manyclass.learners.KernelLogisticRegression`: nothing is fitted
-        twice. ``None`` means none of these.
+        twice, but for columns where it cannot be trusted, which a warning tells of.
+        ``None`` means none of these.
     temperature : bool, default=True
         Raise the coupled probabilities to the power that fits the out-of-sample
         ones best. Coupling leaves them under-confident; labels do not change.

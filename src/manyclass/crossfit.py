@@ -47,7 +47,8 @@ def make_folds(
     samples; the only sample of a class is never left out, and a warning says so.
     """
     if not isinstance(cv, (int, np.integer)) or isinstance(cv, bool):
-        return list(check_cv(cv, y, classifier=True).split(X, y, **(split_params or {})))
+        splits = check_cv(cv, y, classifier=True).split(X, y, **(split_params or {}))
+        return [(_places(train, len(y)), _places(test, len(y))) for train, test in splits]
     counts = np.bincount(y)
     n_splits = min(cv, counts.max())
     if cv < 2 or n_splits < 2:
@@ -67,6 +68,24 @@ def make_folds(
         folds = [np.sort(order[test]) for _, test in splits]
     held_out = [test[~single[test]] for test in folds]
     return [(np.setdiff1d(np.arange(len(y)), test), test) for test in held_out]
+
+
+def _places(rows, n: int) -> NDArray[np.intp]:
+    """Return the rows of a split as indices: masks, lists and negative ones will do."""
+    rows = np.asarray(rows)
+    if rows.dtype == np.bool_ and rows.shape == (n,):
+        return np.flatnonzero(rows)
+    if rows.ndim != 1 or (len(rows) and (rows.dtype.kind not in "iu" or _is_beyond(rows, n))):
+        raise ValueError(
+            f"cv has a split that is not made of rows of X, of which there are {n}: give the "
+            "indices of rows, or a mask with True or False for each."
+        )
+    rows = rows.astype(np.intp)
+    return np.where(rows < 0, rows + n, rows)
+
+
+def _is_beyond(rows: NDArray, n: int) -> bool:
+    return bool(rows.max() >= n or rows.min() < -n)
 
 
 def fold_numbers(folds: Iterable[Fold], n: int) -> NDArray[np.intp] | None:

@@ -88,7 +88,7 @@ def duan(
     >>> X, y = load_iris(return_X_y=True)
     >>> duan("PWC_PSVM", C=10.0).fit(X, y).predict_proba(X[[0, 70]]).round(1)
     array([[1. , 0. , 0. ],
-           [0. , 0.5, 0.4]])
+           [0. , 0.5, 0.5]])
     """
     method = _method(name)
     return CoupledClassifier(

@@ -37,7 +37,7 @@ from manyclass.decoding import check_known, check_margins
 
 CANDIDATES: Array = np.exp2(np.arange(-15.0, 16.0))  # for C: section 3.2
 FOLDS, TOLERATED = 5, 1.05  # also there
-MOST_FOLDS = 10  # of the user's that the search takes over: each costs 31 fits
+MOST_FOLDS = 10  # of the user's that the search takes over one by one: each costs 31 fits
 SEARCH_TOL = 1e-6  # where figures are compared to 5 %
 BLOCK = 2**18  # margins combined at a time: 2 MB
 
@@ -81,7 +81,7 @@ class TrainedSoftmax(Combiner):
             Weights, equal when omitted. Rows without weight are passed over.
         folds : int array of shape (n,), optional
             The fold that left each row out when its margins were made, -1 for none. A search
-            by cross-validation takes these folds again, if there are 2 to 10.
+            by cross-validation takes these folds again; more than 10 are made 5 of.
 
         Returns
         -------
@@ -334,15 +334,17 @@ def _search_C(
 
 
 def _search_folds(sample: Sample, numbers: Indices | None) -> list[Fold]:
-    """Return the folds that made the margins or, if they are one or too many, new ones.
+    """Return the folds that made the margins, several at a time if they are many.
 
     What was left out together is left out together again: that is what keeps copies of a
-    sample, or a group of them, on one side. New folds know of rows alone.
+    sample, or a group of them, on one side. New folds, if there were none, know of rows alone.
     """
     if numbers is not None:
         each = np.unique(numbers[numbers >= 0])
-        if 2 <= len(each) <= MOST_FOLDS:
-            return [(np.flatnonzero(numbers != i), np.flatnonzero(numbers == i)) for i in each]
+        if len(each) >= 2:
+            n_folds = len(each) if len(each) <= MOST_FOLDS else FOLDS
+            left_out = [np.isin(numbers, each[i::n_folds]) for i in range(n_folds)]
+            return [(np.flatnonzero(~out), np.flatnonzero(out)) for out in left_out]
     if np.bincount(sample.y).max() < 2:
         raise ValueError(
             "C is searched by cross-validation, but no class has two samples of positive weight "
@@ -423,8 +425,10 @@ def _check_training(
             "positive weight. Pass more samples, or use a combiner that does not learn."
         )
     weights = check_sample_weight(sample_weight, values)
-    if folds is not None and np.shape(folds) != (n,):
-        raise ValueError(f"folds must hold {n} numbers, one for each row.")
+    if folds is not None:
+        folds = np.asarray(folds)
+        if folds.shape != (n,) or folds.dtype.kind not in "iu":
+            raise ValueError(f"folds must hold {n} whole numbers, one for each row.")
     used = weights > 0
     if used.all():
         return values, y, weights, folds

@@ -52,7 +52,7 @@ def _logistic(C: float | None, options: Options) -> CoupledClassifier:
 
 
 def _kernel_logistic(C: float | None, options: Options) -> CoupledClassifier:
-    # Leave-one-out has a closed form: nothing is fitted twice.
+    # Leave-one-out has a closed form.
     return CoupledClassifier(
         KernelLogisticRegression(C=10.0 if C is None else C), cv="loo", **options
     )
