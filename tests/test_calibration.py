@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.calibration import _sigmoid_calibration
 
-from manyclass.calibration import Isotonic, Sigmoid
+from manyclass.calibration import Isotonic, Sigmoid, left_out_probabilities
 
 quick = settings(deadline=None, max_examples=40)
 seeds = st.integers(0, 2**32 - 1)
@@ -270,3 +270,44 @@ class TestColumnsThatBorrow:
             self.answer(method, (values, sides, weights), 0.0)
             == usual.transform(np.zeros((1, 1)))[0, 0]
         )
+
+
+# -- sigmoids that fall ----------------------------------------------------------------
+
+
+def test_sigmoids_that_fall_become_the_share_of_the_side():
+    rng = np.random.default_rng(0)
+    sides = np.where(rng.random((60, 2)) < 0.3, 1, -1).astype(np.int8)
+    scores = sides * np.array([1.0, -1.0]) + rng.normal(size=(60, 2))
+    sigmoid = Sigmoid().fit(scores, sides, np.ones(60))
+    assert sigmoid.slopes_[0] < 0 < sigmoid.slopes_[1]
+    kept = sigmoid.slopes_[0], sigmoid.intercepts_[0]
+    positive, negative = ((sides == side).sum(axis=0) for side in (1, -1))
+    sigmoid.rise(positive, negative)
+    assert (sigmoid.slopes_[0], sigmoid.intercepts_[0]) == kept
+    r = sigmoid.transform(np.array([[0.0, -2.0], [0.0, 0.0], [0.0, 2.0]]))[:, 1]
+    assert_allclose(r, (positive[1] + 1) / 62, atol=1e-3)
+    assert (np.diff(r) > 0).all()
+
+
+def test_curves_rise_as_they_are():
+    scores, sides = np.arange(6.0)[:, None], np.array([[1], [1], [1], [-1], [-1], [-1]], np.int8)
+    curve = Isotonic().fit(scores, sides, np.ones(6))
+    before = curve.transform(scores)
+    curve.rise(np.array([3.0]), np.array([3.0]))
+    assert_array_equal(curve.transform(scores), before)
+
+
+def test_left_out_probabilities():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(30, 2))
+    sides = np.where(scores + rng.normal(size=(30, 2)) > 0, 1, -1).astype(np.int8)
+    folds = [(np.arange(10, 30), np.arange(10)), (np.arange(20), np.arange(20, 30))]
+
+    def fit(rows):
+        return Sigmoid().fit(scores[rows], sides[rows], np.ones(len(rows)))
+
+    r = left_out_probabilities(fit, scores, folds)
+    assert_array_equal(r[:10], fit(np.arange(10, 30)).transform(scores[:10]))
+    assert np.isnan(r[10:20]).all()
+    assert_array_equal(r[20:], fit(np.arange(20)).transform(scores[20:]))

@@ -168,6 +168,13 @@ def test_samples_without_weight_do_not_count():
     assert_array_equal(hardly_told_apart(scores, y, CODE, weights), expected)
 
 
+@pytest.mark.filterwarnings("error")
+def test_weights_as_large_as_they_come():
+    scores, weights = np.random.default_rng(0).normal(size=(120, 6)), np.arange(120) % 2.0
+    expected = hardly_told_apart(scores, y, CODE, weights)
+    assert_array_equal(hardly_told_apart(scores, y, CODE, 1e300 * weights), expected)
+
+
 def test_scores_that_are_all_the_same_say_nothing():
     assert not hardly_told_apart(np.zeros((120, 6)), y, CODE, ONES).any()
 
@@ -191,6 +198,65 @@ def test_few_samples_in_many_dimensions(C):
             model = CoupledSVC(C=C, cv=cv).fit(data[:40], labels[:40])
             found.append(log_loss(labels[40:], model.predict_proba(data[40:])))
     assert np.mean(losses["loo"]) < 1.05 * np.mean(losses[5])
+
+
+@pytest.mark.filterwarnings(NOT_USED)
+@pytest.mark.parametrize("cv", ["loo", 5])
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_five_samples_of_a_class_are_not_taken_for_more(C, cv):
+    """Where little is to be learned, probabilities are hardly worse than none."""
+    losses = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        labels = np.arange(525) % 5
+        data = rng.normal(size=(525, 6))
+        data[np.arange(525), labels] += 1.0
+        model = CoupledSVC(C=C, cv=cv).fit(data[:25], labels[:25])
+        losses.append(log_loss(labels[25:], model.predict_proba(data[25:])))
+    assert np.mean(losses) < 1.05 * np.log(5)
+
+
+@pytest.mark.filterwarnings(NOT_USED)
+def test_labels_of_samples_that_are_nothing_like_each_other():
+    """Machines whose left-out scores are the wrong way round do not turn the labels."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(440) % 4
+    data = 0.3 * rng.normal(size=(440, 60))
+    data[np.arange(440), labels] += 1.0
+    ours = CoupledSVC(gamma=5.0).fit(data[:40], labels[:40])
+    theirs = SVC(gamma=5.0).fit(data[:40], labels[:40])
+    assert (ours.calibration_.slopes_ < 0).all()
+    assert ours.score(data[40:], labels[40:]) > theirs.score(data[40:], labels[40:]) - 0.05
+
+
+def test_folds_that_cannot_be_fitted(bank):
+    def refuse(rows, columns):
+        raise ValueError("specified nu is infeasible")
+
+    for columns in (np.arange(6) == 2, np.arange(6) < 5):
+        doubting = Doubting(bank, columns)
+        scores, remark = leave_one_out(doubting, refuse, X, y, CODE, ONES)
+        assert_array_equal(scores, bank.leave_one_out(X, y, CODE, ONES))
+        assert remark.endswith("it is used all the same: specified nu is infeasible")
+
+
+@pytest.mark.parametrize("n_columns", [21, 200])
+def test_many_columns_are_all(n_columns):
+    """One call for all pairs takes less than one for each of many."""
+    k = 30
+    code = codes.one_vs_one(k)
+    labels = np.arange(120) % k
+    data = 0.1 * np.random.default_rng(0).normal(size=(120, k)) + np.eye(k)[labels]
+
+    def fit(rows=None, columns=None):
+        assert (columns is None) == (n_columns > 0.05 * code.shape[1])
+        part = code if columns is None else code[:, columns]
+        return fit_bank(SVC(), data, labels, part, "margin", rows=rows)
+
+    doubting = Doubting(
+        fit_bank(SVC(), data, labels, code, "margin"), np.arange(code.shape[1]) < n_columns
+    )
+    leave_one_out(doubting, fit, data, labels, code, np.ones(120))
 
 
 def test_it_is_said_once():
@@ -228,8 +294,11 @@ def test_weights_go_to_the_folds():
     noise[:, 0] += 6 * (labels > 1)
     weights = np.r_[np.ones(90), np.zeros(30)]
     more, other = np.r_[noise, rng.normal(size=(30, 10))], np.r_[labels, np.arange(30) % 3]
-    model = CoupledClassifier(SVC(gamma=0.1), cv="loo").fit(more, other, sample_weight=weights)
-    assert np.isfinite(model.predict_proba(noise)).all()
+    for cv in ("loo", 5):
+        model = CoupledClassifier(SVC(gamma=0.1, tol=1e-8), cv=cv)
+        fewer = model.fit(noise, labels).predict_proba(noise)
+        weighted = model.fit(more, other, sample_weight=weights).predict_proba(noise)
+        assert_allclose(weighted, fewer, atol=1e-5)
 
 
 # -- numbers of folds ------------------------------------------------------------------

@@ -41,8 +41,8 @@ from manyclass._softmax_solver import (
     own_columns,
 )
 from manyclass.combining import names, resolve
-from manyclass.crossfit import make_folds
-from manyclass.softmax import SimplifiedSoftmax, Softmax, _search_folds, choose_C
+from manyclass.crossfit import folds_again, make_folds
+from manyclass.softmax import SimplifiedSoftmax, Softmax, choose_C
 
 SINGLE = np.array([[1], [-1]], dtype=np.int8)
 TERNARY = np.array(
@@ -409,11 +409,9 @@ class TestChoiceOfC:
         many = Softmax().fit(values, y, code, folds=numbers)
         assert_equal(many.search_, Softmax().fit(values, y, code, folds=numbers % 5).search_)
         never = np.where(np.arange(60) < 20, -1, numbers)
-        assert len(_search_folds(None, never)) == 8
-        assert_array_equal(
-            np.sort(np.concatenate([test for _, test in _search_folds(None, never)])),
-            np.arange(20, 60),
-        )
+        folds = folds_again(never, y, 3)
+        assert len(folds) == 8
+        assert_array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(20, 60))
 
     @pytest.mark.parametrize("numbers", [np.zeros(60, int), np.full(60, -1)])
     def test_one_fold_or_none_are_made_anew(self, numbers):

@@ -36,7 +36,7 @@ from manyclass.banks import (
 )
 from manyclass.banks.generic import class_sizes, column_sizes
 from manyclass.banks.own_kernels import takes_any_rows
-from manyclass.calibration import CALIBRATIONS
+from manyclass.calibration import CALIBRATIONS, Calibration, left_out_probabilities
 from manyclass.combining import Combiner, own_copy
 from manyclass.coupling.base import (
     CouplingRule,
@@ -49,12 +49,15 @@ from manyclass.crossfit import (
     enough_for_temperature,
     enough_rows,
     fold_numbers,
+    folds_again,
     make_folds,
     row_blocks,
     warn_single,
 )
 from manyclass.left_out import leave_one_out
 from manyclass.temperature import FLOOR, fit_temperature
+
+FEW_OF_A_CLASS = 20  # samples, on average, below which calibrations flatter themselves
 
 
 class Plan(NamedTuple):
@@ -153,7 +156,7 @@ class CoupledBase(Predictions, ABC):
         weights, fit_params = weights_in_use(routed.estimator.fit, X, weights)
         folds = None
         if plan.needs_scores:
-            folds = self._make_folds(X, y, classes, routed.splitter.split)
+            folds = self._make_folds(X, y, classes, routed.splitter.split, weights > 0)
         read = read_by_bank(estimator, X, plan.kind, fit_params)
         options = dict(self._bank_options(), **routed.get("bank", {}))
 
@@ -234,10 +237,10 @@ class CoupledBase(Predictions, ABC):
             return enough_rows(y, weights)
         return np.arange(len(y)), weights
 
-    def _make_folds(self, X, y, classes, split_params):
+    def _make_folds(self, X, y, classes, split_params, used):
         """Return the folds; none yet for leave-one-out."""
         if not isinstance(self.cv, str):
-            return make_folds(self.cv, X, y, classes, split_params)
+            return make_folds(self.cv, X, y, classes, split_params, used=used)
         if self.cv != "loo":
             raise ValueError(
                 f"cv must be 'loo', a number, a splitter, splits or None, got {quoted(self.cv)}."
@@ -280,15 +283,12 @@ class CoupledBase(Predictions, ABC):
         ``sides`` are those of the samples in the columns, where some are to be left out;
         ``numbers`` those of the folds that the scores come from, if each has one.
         """
+        r = None
         if method is not None:
-            calibration = CALIBRATIONS[method]()
-            if isinstance(scores, OutOfSample):
-                blocks = partial(scores.column_blocks, weights)
-                self.calibration_ = calibration.fit_blocks(blocks, self.code_.shape[1])
-            else:
-                sides = self.code_[y] if sides is None else sides
-                self.calibration_ = calibration.fit(scores, sides, weights)
-        rows = complete_rows(scores)
+            self.calibration_ = self._calibrate(method, scores, y, weights, sides)
+            if tempered and sides is None and len(y) < FEW_OF_A_CLASS * len(self.code_):
+                r = self._left_out_probabilities(method, scores, y, weights, numbers)
+        rows = complete_rows(scores if r is None else r)
         if self.combiner_.learns and self.reliability_ is None:
             known = {}
             if numbers is not None and has_fit_parameter(self.combiner_, "folds"):
@@ -300,12 +300,42 @@ class CoupledBase(Predictions, ABC):
                 rows = np.random.default_rng(0).choice(rows, enough, replace=False)
             p, converged = np.empty((len(rows), len(self.code_))), np.ones(len(rows), np.bool_)
             for part in row_blocks(np.arange(len(rows)), self.code_.shape[1]):
-                values = scores[rows[part]]
-                if self.calibration_ is not None:
+                values = scores[rows[part]] if r is None else r[rows[part]]
+                if self.calibration_ is not None and r is None:
                     self.calibration_.transform(values, out=values)
                 p[part], _, converged[part] = self._combine(values)
             warn_unconverged(self.combiner_, converged, stacklevel=6)
             self.temperature_ = fit_temperature(p, y[rows], weights[rows])
+
+    def _calibrate(self, method: str, scores, y, weights, sides=None) -> Calibration:
+        calibration = CALIBRATIONS[method]()
+        if isinstance(scores, OutOfSample):
+            blocks = partial(scores.column_blocks, weights)
+            calibration.fit_blocks(blocks, self.code_.shape[1])
+        else:
+            calibration.fit(scores, self.code_[y] if sides is None else sides, weights)
+        of_class = class_sizes(y, len(self.code_), weights)
+        calibration.rise(of_class @ (self.code_ > 0), of_class @ (self.code_ < 0))
+        return calibration
+
+    def _left_out_probabilities(self, method: str, scores, y, weights, numbers):
+        """Return probabilities of the rows by calibrations without them, if there are any.
+
+        Of few samples a calibration makes the most: by its own probabilities, they seem to be
+        told apart better than they are, and the temperature makes it worse.
+        """
+        used = np.flatnonzero(weights > 0)
+        scores, y, weights = scores[used], y[used], weights[used]
+        if np.bincount(y).max() < 2:
+            return None
+        folds = folds_again(None if numbers is None else numbers[used], y, len(self.code_))
+
+        def fit(rows):
+            return self._calibrate(method, scores[rows], y[rows], weights[rows])
+
+        r = np.full((int(used[-1]) + 1, scores.shape[1]), np.nan)
+        r[used] = left_out_probabilities(fit, scores, folds)
+        return r if len(complete_rows(r)) else None
 
     def _check_input(self, X, y):
         """Return X, the class indices and the classes."""

@@ -20,6 +20,7 @@ from manyclass.temperature import fit_temperature as fit_temperature
 FARTHEST = 1e300  # stands for infinity where arithmetic needs a number
 BLOCK_ENTRIES = 2**15  # scores transformed at a time, in a core's cache
 POOLED = 2**20  # scores of all columns together
+FAINTEST = 1e-3  # slope, that tells sides apart where nothing else does
 
 
 class ColumnBlock(NamedTuple):
@@ -100,6 +101,14 @@ class Calibration(ABC):
         """Give the columns that are alone what fits the pooled scores."""
 
     @abstractmethod
+    def rise(self, positive: NDArray[np.float64], negative: NDArray[np.float64]) -> None:
+        """Undo what turns the sides of a column round; by weight, this is what they are.
+
+        That the positive side scores lower, when samples are left out, tells that nothing was
+        learned: the share of the side says more than the scores.
+        """
+
+    @abstractmethod
     def transform(
         self, scores: NDArray[np.float64], out: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
@@ -143,6 +152,12 @@ class Sigmoid(Calibration):
         fit_sigmoids(f[:, None], side[:, None], weight, 100, slope, intercept)
         self.slopes_[alone], self.intercepts_[alone] = slope, intercept
 
+    def rise(self, positive, negative):
+        """Give sigmoids that fall the share of the positive side, and the faintest of slopes."""
+        falls = self.slopes_ > 0.0
+        self.slopes_[falls] = -FAINTEST
+        self.intercepts_[falls] = np.log((negative[falls] + 1.0) / (positive[falls] + 1.0))
+
     def transform(self, scores, out=None):
         """Apply the sigmoids."""
         r = np.empty(scores.shape) if out is None else out
@@ -178,6 +193,9 @@ class Isotonic(Calibration):
         for column in np.flatnonzero(alone):
             self.curves_[column] = shared
 
+    def rise(self, positive, negative):
+        """Do nothing: curves rise as they are."""
+
     def transform(self, scores, out=None):
         """Apply the curves."""
         r = np.empty(scores.shape) if out is None else out
@@ -189,6 +207,21 @@ class Isotonic(Calibration):
                 )
             r[~known, column] = np.nan
         return r
+
+
+def left_out_probabilities(
+    fit: Callable[[NDArray[np.intp]], Calibration],
+    scores: NDArray[np.float64],
+    folds: Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]],
+) -> NDArray[np.float64]:
+    """Return probabilities (n, l) by calibrations that were fitted without the row's fold.
+
+    NaN for rows that no fold leaves out.
+    """
+    r = np.full(scores.shape, np.nan)
+    for train, test in folds:
+        r[test] = fit(train).transform(scores[test])
+    return r
 
 
 def _plain(array, dtype) -> NDArray:

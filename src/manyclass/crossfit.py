@@ -20,6 +20,7 @@ from manyclass._rows import is_by_columns, take_rows
 from manyclass.banks import Bank
 from manyclass.calibration import ColumnBlock
 
+FOLDS, MOST_FOLDS = 5, 10  # for what is learned from scores: by default, and at most
 ENOUGH_ROWS = 10_000  # to calibrate on
 ENOUGH_OF_A_CLASS = 400  # however many classes there are
 BLOCK_ENTRIES = 2**22  # scores held at a time: 32 MB
@@ -40,16 +41,20 @@ def make_folds(
     classes: NDArray,
     split_params: Mapping[str, Any] | None = None,
     warn: bool = True,
+    used: NDArray[np.bool_] | None = None,
 ) -> list[Fold]:
     """Return (train, test) rows, shuffled and stratified by class where ``cv`` is a number.
 
     A class with fewer samples than folds is spread over as many folds as it has
-    samples; the only sample of a class is never left out, and a warning says so.
+    samples; the only sample of a class is never left out, and a warning says so. Rows that are
+    not ``used``, having no weight, have no part in it.
     """
     if not isinstance(cv, (int, np.integer)) or isinstance(cv, bool):
         splits = check_cv(cv, y, classifier=True).split(X, y, **(split_params or {}))
         return [(_places(train, len(y)), _places(test, len(y))) for train, test in splits]
-    counts = np.bincount(y)
+    rows = np.arange(len(y)) if used is None else np.flatnonzero(used)
+    y = y[rows]
+    counts = np.bincount(y, minlength=1)
     n_splits = min(cv, counts.max())
     if cv < 2 or n_splits < 2:
         raise ValueError(
@@ -67,7 +72,7 @@ def make_folds(
         splits = StratifiedKFold(n_splits).split(np.zeros(len(y)), y[order])
         folds = [np.sort(order[test]) for _, test in splits]
     held_out = [test[~single[test]] for test in folds]
-    return [(np.setdiff1d(np.arange(len(y)), test), test) for test in held_out]
+    return [(rows[np.setdiff1d(np.arange(len(y)), test)], rows[test]) for test in held_out]
 
 
 def _places(rows, n: int) -> NDArray[np.intp]:
@@ -99,6 +104,24 @@ def fold_numbers(folds: Iterable[Fold], n: int) -> NDArray[np.intp] | None:
             return None
         numbers[test] = number
     return numbers
+
+
+def folds_again(
+    numbers: NDArray[np.intp] | None, y: NDArray[np.intp], n_classes: int
+) -> list[Fold]:
+    """Return folds for what is learned from out-of-sample scores: those that made the scores.
+
+    What was left out together is left out together again: that is what keeps copies of a
+    sample, or a group of them, on one side. Of many folds several are left out at a time. New
+    folds, if there were none, know of rows alone.
+    """
+    if numbers is not None:
+        each = np.unique(numbers[numbers >= 0])
+        if len(each) >= 2:
+            n_folds = len(each) if len(each) <= MOST_FOLDS else FOLDS
+            left_out = [np.isin(numbers, each[i::n_folds]) for i in range(n_folds)]
+            return [(np.flatnonzero(~out), np.flatnonzero(out)) for out in left_out]
+    return make_folds(FOLDS, None, y, np.arange(n_classes), warn=False)
 
 
 def enough_rows(

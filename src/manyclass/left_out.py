@@ -14,7 +14,10 @@ from manyclass.banks import Bank, Untrusted
 from manyclass.crossfit import OutOfSample, make_folds
 
 FOLDS = 5  # in place of a leave-one-out that cannot be trusted
+# Columns that are fitted by themselves: one call of LIBSVM for all pairs costs less than more.
+FEW, FEW_OF_MANY = 20, 0.05
 CLEARLY = 3.0  # standard errors between the mean scores of two sides
+TINY = np.finfo(np.float64).tiny
 WEAK = "the scores of samples left out are hardly, or not, on their own side"
 
 FitPart = Callable[[NDArray[np.intp] | None, NDArray[np.bool_] | None], Bank]
@@ -55,19 +58,29 @@ def leave_one_out(
     scores, doubtful, reasons = _by_formula(bank, X, y, code, weights, rows)
     if scores is not None and not doubtful.any():
         return scores, None
-    n_doubtful, n_columns = doubtful.sum(), code.shape[1]
-    folds = make_folds(FOLDS, X, y, np.arange(len(code)), warn=False)
-    where = "" if scores is None else f" in {n_doubtful} of {n_columns} columns"
-    remark = (
-        f"analytic leave-one-out is not used{where}: {'; '.join(reasons)}. {FOLDS} folds are "
-        f"fitted instead; cv={FOLDS} does so without this warning."
-    )
-    if scores is None or 2 * n_doubtful > n_columns:
-        by_folds = OutOfSample(bank, lambda train: fit(train, None), X, y, code, folds)
-        return (by_folds if len(rows) == len(y) else by_folds[rows]), remark
-    some = OutOfSample(None, lambda train: fit(train, doubtful), X, y, code[:, doubtful], folds)
+    n_columns = code.shape[1]
+    folds = make_folds(FOLDS, X, y, np.arange(len(code)), used=weights > 0, warn=False)
+    where = "" if scores is None else f" in {doubtful.sum()} of {n_columns} columns"
+    remark = f"analytic leave-one-out is not used{where}: {'; '.join(reasons)}."
+    instead = f" {len(folds)} folds are fitted instead; cv={FOLDS} does so without this warning."
+    if scores is None:
+        return _all_by_folds(bank, fit, X, y, code, rows, folds), remark + instead
+    try:
+        if doubtful.sum() > min(max(FEW, FEW_OF_MANY * n_columns), n_columns / 2):
+            return _all_by_folds(bank, fit, X, y, code, rows, folds), remark + instead
+        some = OutOfSample(None, lambda train: fit(train, doubtful), X, y, code[:, doubtful], folds)
+    except ValueError as error:  # what can be fitted on everything need not be on less, as NuSVC
+        return (
+            scores,
+            f"{remark} But folds cannot be fitted, so that it is used all the same: {error}",
+        )
     _put(some, np.flatnonzero(doubtful), scores, rows, weights)
-    return scores, remark
+    return scores, remark + instead
+
+
+def _all_by_folds(bank: Bank, fit: FitPart, X, y, code, rows, folds):
+    by_folds = OutOfSample(bank, lambda train: fit(train, None), X, y, code, folds)
+    return by_folds if len(rows) == len(y) else by_folds[rows]
 
 
 def left_out_scores(bank: Bank, fit: FitPart, X, y, code, weights) -> NDArray[np.float64]:
@@ -123,6 +136,7 @@ def hardly_told_apart(
 
     Clearly: the mean scores differ by three standard errors.
     """
+    weights = weights / max(weights.max(initial=0.0), TINY)  # squares shall not overflow
     # Weights, sums and sums of squares of the scores of each class in each column; the last is
     # of the weights squared.
     moments = np.zeros((4, *code.shape))

@@ -32,12 +32,11 @@ from manyclass._softmax_solver import (
     minimise,
 )
 from manyclass.combining import Combination, Combiner, register
-from manyclass.crossfit import Fold, make_folds
+from manyclass.crossfit import Fold, folds_again
 from manyclass.decoding import check_known, check_margins
 
 CANDIDATES: Array = np.exp2(np.arange(-15.0, 16.0))  # for C: section 3.2
-FOLDS, TOLERATED = 5, 1.05  # also there
-MOST_FOLDS = 10  # of the user's that the search takes over one by one: each costs 31 fits
+TOLERATED = 1.05  # also there
 SEARCH_TOL = 1e-6  # where figures are compared to 5 %
 BLOCK = 2**18  # margins combined at a time: 2 MB
 
@@ -334,23 +333,12 @@ def _search_C(
 
 
 def _search_folds(sample: Sample, numbers: Indices | None) -> list[Fold]:
-    """Return the folds that made the margins, several at a time if they are many.
-
-    What was left out together is left out together again: that is what keeps copies of a
-    sample, or a group of them, on one side. New folds, if there were none, know of rows alone.
-    """
-    if numbers is not None:
-        each = np.unique(numbers[numbers >= 0])
-        if len(each) >= 2:
-            n_folds = len(each) if len(each) <= MOST_FOLDS else FOLDS
-            left_out = [np.isin(numbers, each[i::n_folds]) for i in range(n_folds)]
-            return [(np.flatnonzero(~out), np.flatnonzero(out)) for out in left_out]
-    if np.bincount(sample.y).max() < 2:
+    if numbers is None and np.bincount(sample.y).max() < 2:
         raise ValueError(
             "C is searched by cross-validation, but no class has two samples of positive weight "
             "among the out-of-sample scores. Pass a number, such as C=1.0, or get more samples."
         )
-    return make_folds(FOLDS, None, sample.y, np.arange(len(sample.pattern)), warn=False)
+    return folds_again(numbers, sample.y, len(sample.pattern))
 
 
 def _share_right(P: Array, y: Indices) -> Array:

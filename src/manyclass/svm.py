@@ -60,7 +60,9 @@ class CoupledSVC(CoupledBase):
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
         Where the out-of-sample scores come from: analytic leave-one-out, or folds.
         Leave-one-out that cannot be trusted (a kernel that is not positive definite, a
-        solver that did not converge) is replaced by 5 folds, with a warning.
+        solver that did not converge) is replaced by 5 folds, with a warning; so it is in
+        single columns with samples that it would move too far, or with sides that are
+        not clearly apart.
     temperature : bool, default=True
         See :class:`CoupledClassifier`.
     n_jobs : int, optional

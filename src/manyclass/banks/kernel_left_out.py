@@ -47,8 +47,8 @@ def leave_one_out(
     place[rows] = np.arange(len(rows))
     doubts = _subtract_spans(bank, X, weights, place, scores)
     n_doubtful = np.array([len(doubtful) for doubtful in doubts])
-    n_members = np.bincount(y[weights > 0], minlength=len(code)) @ (code != 0)
-    many = n_doubtful > MANY * n_members
+    n_members = _members(y, code, weights)
+    many = n_doubtful > MANY * _members(y[rows], code, weights[rows])
     if bank.bound is not None and is_affordable(n_doubtful, n_members, bank.n_iter):
         for column, left_out, refitted in _refits(bank, X, y, code, weights, doubts, bank.bound):
             scores[place[left_out], column] = refitted
@@ -57,6 +57,11 @@ def leave_one_out(
     if many.any():
         raise Untrusted("a formula does not tell how far samples would move", many, scores)
     return scores
+
+
+def _members(y: Places, code: NDArray[np.int8], weights: Floats) -> Places:
+    """Return how many samples take part in each column."""
+    return np.bincount(y[weights > 0], minlength=len(code)) @ (code != 0)
 
 
 def _subtract_spans(
