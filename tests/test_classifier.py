@@ -105,19 +105,25 @@ class TestPlainLoops:
     def test_margins_through_sigmoids(self):
         left_out = naive_fitting.out_of_sample_scores(MARGINS, X, y, PAIRS, self.folds)
         sides = PAIRS[y]
-        slopes, intercepts = np.transpose(
-            [
-                _sigmoid_calibration(left_out[used, b], sides[used, b])
-                for b, used in enumerate((sides != 0).T)
-            ]
-        )
 
-        def coupled(scores):
+        def coupled(scores, rows):
+            """By sigmoids of some rows."""
+            slopes, intercepts = np.transpose(
+                [
+                    _sigmoid_calibration(left_out[rows][used, b], sides[rows][used, b])
+                    for b, used in enumerate((sides[rows] != 0).T)
+                ]
+            )
             r = expit(-(slopes * scores + intercepts))
             return naive_fitting.coupled(r, PAIRS, wlw2)
 
-        s = naive_fitting.temperature(coupled(left_out), y)
-        p = coupled(naive_fitting.binary_scores(MARGINS, X, y, PAIRS, X + 1))
+        assert len(y) < 20 * len(PAIRS)  # so few that the temperature is of sigmoids without them
+        known = np.empty((len(y), len(PAIRS)))
+        for train, test in self.folds:
+            known[test] = coupled(left_out[test], train)
+        s = naive_fitting.temperature(known, y)
+        new = naive_fitting.binary_scores(MARGINS, X, y, PAIRS, X + 1)
+        p = coupled(new, np.arange(len(y)))
         model = CoupledClassifier(MARGINS, cv=3).fit(X, names)
         assert_allclose(model.temperature_, s, rtol=1e-4)
         expected = [naive_fitting.power(row, s) for row in p]

@@ -507,11 +507,11 @@ class TestRareClasses:
 class TestConstantColumns:
     """A class of weight 0 leaves columns with a single side: as if it were not there."""
 
-    X, labels = make_blobs(60, n_features=3, centers=4, cluster_std=2.0, random_state=0)
+    X, labels = make_blobs(120, n_features=3, centers=4, cluster_std=2.0, random_state=0)
     y = np.array(["ant", "bee", "cat", "dog"])[labels]
     kept = labels != 2
     weights = kept.astype(float)
-    splits: ClassVar = [(np.arange(60)[i::2], np.arange(60)[1 - i :: 2]) for i in (0, 1)]
+    splits: ClassVar = [(np.arange(120)[i::2], np.arange(120)[1 - i :: 2]) for i in (0, 1)]
 
     @pytest.mark.parametrize(
         "estimator", [clone(EXACT["logistic"]).set_params(C=0.01), EXACT["linear SVC"]]

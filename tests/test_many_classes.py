@@ -341,8 +341,11 @@ class Stub:
         self.coef, self.shift = coef, shift
         self.constant = np.zeros(coef.shape[1], dtype=np.bool_)
 
+    def scores(self, X, where=None):
+        return X @ self.coef + self.shift
+
     def scores_at(self, X, rows, where=None):
-        return X[rows] @ self.coef + self.shift
+        return self.scores(X[rows])
 
 
 def stub_scores(k, n_of_class, code, enough=None):

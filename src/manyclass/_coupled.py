@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -36,7 +35,8 @@ from manyclass.banks import (
 )
 from manyclass.banks.generic import class_sizes, column_sizes
 from manyclass.banks.own_kernels import takes_any_rows
-from manyclass.calibration import CALIBRATIONS, Calibration, left_out_probabilities
+from manyclass.calibrating import calibrate, left_out_probabilities
+from manyclass.calibration import CALIBRATIONS
 from manyclass.combining import Combiner, own_copy
 from manyclass.coupling.base import (
     CouplingRule,
@@ -49,15 +49,12 @@ from manyclass.crossfit import (
     enough_for_temperature,
     enough_rows,
     fold_numbers,
-    folds_again,
     make_folds,
     row_blocks,
     warn_single,
 )
 from manyclass.left_out import leave_one_out
 from manyclass.temperature import FLOOR, fit_temperature
-
-FEW_OF_A_CLASS = 20  # samples, on average, below which calibrations flatter themselves
 
 
 class Plan(NamedTuple):
@@ -285,9 +282,9 @@ class CoupledBase(Predictions, ABC):
         """
         r = None
         if method is not None:
-            self.calibration_ = self._calibrate(method, scores, y, weights, sides)
-            if tempered and sides is None and len(y) < FEW_OF_A_CLASS * len(self.code_):
-                r = self._left_out_probabilities(method, scores, y, weights, numbers)
+            self.calibration_ = calibrate(method, scores, y, self.code_, weights, sides)
+            if tempered and sides is None:
+                r = left_out_probabilities(method, scores, y, self.code_, weights, numbers)
         rows = complete_rows(scores if r is None else r)
         if self.combiner_.learns and self.reliability_ is None:
             known = {}
@@ -306,36 +303,6 @@ class CoupledBase(Predictions, ABC):
                 p[part], _, converged[part] = self._combine(values)
             warn_unconverged(self.combiner_, converged, stacklevel=6)
             self.temperature_ = fit_temperature(p, y[rows], weights[rows])
-
-    def _calibrate(self, method: str, scores, y, weights, sides=None) -> Calibration:
-        calibration = CALIBRATIONS[method]()
-        if isinstance(scores, OutOfSample):
-            blocks = partial(scores.column_blocks, weights)
-            calibration.fit_blocks(blocks, self.code_.shape[1])
-        else:
-            calibration.fit(scores, self.code_[y] if sides is None else sides, weights)
-        of_class = class_sizes(y, len(self.code_), weights)
-        calibration.rise(of_class @ (self.code_ > 0), of_class @ (self.code_ < 0))
-        return calibration
-
-    def _left_out_probabilities(self, method: str, scores, y, weights, numbers):
-        """Return probabilities of the rows by calibrations without them, if there are any.
-
-        Of few samples a calibration makes the most: by its own probabilities, they seem to be
-        told apart better than they are, and the temperature makes it worse.
-        """
-        used = np.flatnonzero(weights > 0)
-        scores, y, weights = scores[used], y[used], weights[used]
-        if np.bincount(y).max() < 2:
-            return None
-        folds = folds_again(None if numbers is None else numbers[used], y, len(self.code_))
-
-        def fit(rows):
-            return self._calibrate(method, scores[rows], y[rows], weights[rows])
-
-        r = np.full((int(used[-1]) + 1, scores.shape[1]), np.nan)
-        r[used] = left_out_probabilities(fit, scores, folds)
-        return r if len(complete_rows(r)) else None
 
     def _check_input(self, X, y):
         """Return X, the class indices and the classes."""

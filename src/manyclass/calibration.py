@@ -20,7 +20,8 @@ from manyclass.temperature import fit_temperature as fit_temperature
 FARTHEST = 1e300  # stands for infinity where arithmetic needs a number
 BLOCK_ENTRIES = 2**15  # scores transformed at a time, in a core's cache
 POOLED = 2**20  # scores of all columns together
-FAINTEST = 1e-3  # slope, that tells sides apart where nothing else does
+FAINTEST = 1e-12  # slope, that tells sides apart where nothing else does
+TINY = np.finfo(np.float64).tiny
 
 
 class ColumnBlock(NamedTuple):
@@ -155,8 +156,12 @@ class Sigmoid(Calibration):
     def rise(self, positive, negative):
         """Give sigmoids that fall the share of the positive side, and the faintest of slopes."""
         falls = self.slopes_ > 0.0
+        positive, negative = positive[falls], negative[falls]
+        # The mean of Platt's targets, which is what a sigmoid without a slope is.
+        share = positive * (positive + 1.0) / (positive + 2.0) + negative / (negative + 2.0)
+        share /= np.maximum(positive + negative, TINY)
         self.slopes_[falls] = -FAINTEST
-        self.intercepts_[falls] = np.log((negative[falls] + 1.0) / (positive[falls] + 1.0))
+        self.intercepts_[falls] = np.log1p(-share) - np.log(np.maximum(share, TINY))
 
     def transform(self, scores, out=None):
         """Apply the sigmoids."""
@@ -207,21 +212,6 @@ class Isotonic(Calibration):
                 )
             r[~known, column] = np.nan
         return r
-
-
-def left_out_probabilities(
-    fit: Callable[[NDArray[np.intp]], Calibration],
-    scores: NDArray[np.float64],
-    folds: Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]],
-) -> NDArray[np.float64]:
-    """Return probabilities (n, l) by calibrations that were fitted without the row's fold.
-
-    NaN for rows that no fold leaves out.
-    """
-    r = np.full(scores.shape, np.nan)
-    for train, test in folds:
-        r[test] = fit(train).transform(scores[test])
-    return r
 
 
 def _plain(array, dtype) -> NDArray:

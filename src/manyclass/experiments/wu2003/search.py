@@ -19,6 +19,7 @@ from sklearn.svm import SVC
 from manyclass import codes
 from manyclass.banks import Bank, fit_bank
 from manyclass.banks.generic import column_sizes
+from manyclass.calibrating import calibrate, left_out_probabilities
 from manyclass.calibration import FLOOR, Sigmoid, apply_temperature, fit_temperature
 from manyclass.combining import resolve
 from manyclass.crossfit import Fold
@@ -78,7 +79,7 @@ class Machines:
         sides = self.code[self.y]
         self.sigmoids = {
             TRAINING: Sigmoid().fit(self.bank.scores(K), sides, self.ones),
-            LEFT_OUT: Sigmoid().fit(self.left_out, sides, self.ones),
+            LEFT_OUT: calibrate("sigmoid", self.left_out, self.y, self.code, self.ones),
         }
 
     def _fit(
@@ -98,9 +99,11 @@ class Machines:
     @cached_property
     def temperature(self) -> float:
         """The power of CoupledSVC, from the out-of-sample probabilities of wlw2."""
-        rows = np.flatnonzero(~np.isnan(self.left_out).any(axis=1))
-        r = self.sigmoids[LEFT_OUT].transform(self.left_out[rows])
-        p = resolve("wlw2").combine(r, self.code, self.weights).values
+        known = "sigmoid", self.left_out, self.y, self.code, self.ones
+        r = left_out_probabilities(*known)
+        r = self.sigmoids[LEFT_OUT].transform(self.left_out) if r is None else r
+        rows = np.flatnonzero(~np.isnan(r).any(axis=1))
+        p = resolve("wlw2").combine(r[rows], self.code, self.weights).values
         return fit_temperature(p, self.y[rows])
 
     def binary_probabilities(self, K: Floats) -> dict[str, Floats]:
