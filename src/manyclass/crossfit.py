@@ -20,7 +20,7 @@ from manyclass._rows import is_by_columns, take_rows
 from manyclass.banks import Bank
 from manyclass.calibration import ColumnBlock
 
-FOLDS, MOST_FOLDS = 5, 10  # for what is learned from scores: by default, and at most
+FOLDS, MOST_FOLDS = 5, 10  # where none are given, and of those given at most
 ENOUGH_ROWS = 10_000  # to calibrate on
 ENOUGH_OF_A_CLASS = 400  # however many classes there are
 BLOCK_ENTRIES = 2**22  # scores held at a time: 32 MB

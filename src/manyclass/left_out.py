@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass.banks import Bank, Untrusted
-from manyclass.crossfit import OutOfSample, make_folds
+from manyclass.crossfit import FOLDS, OutOfSample, make_folds
 
-FOLDS = 5  # in place of a leave-one-out that cannot be trusted
 # Columns that are fitted by themselves: one call of LIBSVM for all pairs costs less than more.
 FEW, FEW_OF_MANY = 20, 0.05
 CLEARLY = 3.0  # standard errors between the mean scores of two sides
