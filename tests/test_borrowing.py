@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import tracemalloc
+import weakref
 from itertools import pairwise, product
 
 import numpy as np
@@ -20,6 +22,7 @@ from manyclass._sklearn import counts_rows_of_weight
 from manyclass.banks import fit_bank, kernel, libsvm, read_by_bank
 from manyclass.banks.borrowing import RowsOf, share_of_rows, size_in_bytes
 from manyclass.banks.kernels import Kernel, resolve_gamma
+from manyclass.learners import KernelLogisticRegression
 
 CODES = {"one-vs-one": "wlw2", "one-vs-rest": "normalize"}
 TYPES = {
@@ -277,3 +280,18 @@ class TestParts:
         assert read_by_bank(SVC(), read, "margin", {}) is read
         assert read_by_bank(SVC(), X, "probability", {}) is X
         assert read_by_bank(SVC(), X, "margin", {"other": 1}) is X
+
+
+@pytest.mark.parametrize("cv", ["loo", 3])
+@pytest.mark.parametrize("learner", [SVC(), NuSVC(nu=0.1), KernelLogisticRegression()])
+def test_x_is_free_as_soon_as_nobody_else_holds_it(learner, cv):
+    X, y = wide("C")
+    X = X.copy()
+    model, held = CoupledClassifier(learner, cv=cv), weakref.ref(X)
+    gc.disable()  # what refers to itself in a circle would wait for it
+    try:
+        model.fit(X, y)
+        del X
+        assert held() is None
+    finally:
+        gc.enable()

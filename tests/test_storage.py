@@ -338,7 +338,7 @@ def hide_in_an_array(model):
     broken = np.empty(len(model.bank_.models), dtype=object)
     broken[:] = model.bank_.models
     broken[0]._n_of_class = broken[0]._n_of_class + 10**8
-    model.bank_.models = broken
+    model.bank_._models = broken
 
 
 def coupled(estimator, **options):

@@ -50,7 +50,6 @@ from manyclass.crossfit import (
     enough_rows,
     fold_numbers,
     make_folds,
-    row_blocks,
     warn_single,
 )
 from manyclass.left_out import leave_one_out
@@ -280,29 +279,39 @@ class CoupledBase(Predictions, ABC):
         ``sides`` are those of the samples in the columns, where some are to be left out;
         ``numbers`` those of the folds that the scores come from, if each has one.
         """
-        r = None
         if method is not None:
             self.calibration_ = calibrate(method, scores, y, self.code_, weights, sides)
-            if tempered and sides is None:
-                r = left_out_probabilities(method, scores, y, self.code_, weights, numbers)
-        rows = complete_rows(scores if r is None else r)
+        rows = complete_rows(scores)
         if self.combiner_.learns and self.reliability_ is None:
             known = {}
             if numbers is not None and has_fit_parameter(self.combiner_, "folds"):
                 known["folds"] = numbers[rows]
             self.combiner_.fit(scores[rows], y[rows], self.code_, weights[rows], **known)
-        if tempered:
+        if tempered and len(rows):
             enough = enough_for_temperature(*self.code_.shape)
             if len(rows) > enough:
                 rows = np.random.default_rng(0).choice(rows, enough, replace=False)
-            p, converged = np.empty((len(rows), len(self.code_))), np.ones(len(rows), np.bool_)
-            for part in row_blocks(np.arange(len(rows)), self.code_.shape[1]):
-                values = scores[rows[part]] if r is None else r[rows[part]]
-                if self.calibration_ is not None and r is None:
-                    self.calibration_.transform(values, out=values)
-                p[part], _, converged[part] = self._combine(values)
+            blocks = left_out_probabilities(
+                self.calibration_,
+                method if sides is None else None,
+                scores,
+                y,
+                self.code_,
+                weights,
+                rows,
+                numbers,
+            )
+            rows, p, converged = self._combine_blocks(blocks)
             warn_unconverged(self.combiner_, converged, stacklevel=6)
             self.temperature_ = fit_temperature(p, y[rows], weights[rows])
+
+    def _combine_blocks(self, blocks):
+        """Return the rows of all blocks, their probabilities, and which have converged."""
+        parts = []
+        for rows, r in blocks:
+            p, _, converged = self._combine(r)
+            parts.append((rows, p, converged))
+        return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
     def _check_input(self, X, y):
         """Return X, the class indices and the classes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from manyclass.banks.generic import class_sizes
 from manyclass.calibration import CALIBRATIONS, Calibration
-from manyclass.crossfit import OutOfSample, folds_again
+from manyclass.crossfit import OutOfSample, folds_again, row_blocks
 
 FEW_OF_A_CLASS = 20  # samples, on average, below which calibrations flatter themselves
 
@@ -49,39 +50,65 @@ def calibrate(
 
 
 def left_out_probabilities(
-    method: str,
+    calibration: Calibration | None,
+    method: str | None,
     scores: Floats | OutOfSample,
     y: Indices,
     code: NDArray[np.int8],
     weights: Floats,
+    rows: Indices,
     numbers: Indices | None = None,
-) -> Floats | None:
-    """Return probabilities (n, l) of samples by calibrations without them, if samples are few.
+) -> Iterator[tuple[Indices, Floats]]:
+    """Yield some of the samples at a time, and their probabilities by calibrations without them.
 
     Of few samples a calibration makes the most: by its own probabilities they seem to be told
-    apart better than they are, and a temperature of these would make it worse.
+    apart better than they are, and a temperature of these would make it worse. Where there are
+    twenty samples of a class, on average, the probabilities are those of the calibration itself.
 
     Parameters
     ----------
-    method, scores, y, code, weights
+    calibration : Calibration or None
+        That of all samples; None where scores are probabilities.
+    method : str or None
+        How to calibrate without some of them; None if all stay in.
+    scores, y, code, weights
         As in :func:`calibrate`.
+    rows : int array of shape (m,)
+        The samples, which have scores in all columns. Those that no fold leaves out are passed
+        over, if there are others.
     numbers : int array of shape (n,), optional
         Those of the folds that the scores come from, -1 for none.
 
-    Returns
-    -------
-    array of shape (n, l) or None
-        NaN for samples that are not left out, or have no weight. None if all are such, or if
-        there are twenty samples of a class, on average, or more.
+    Yields
+    ------
+    rows : int array
+    r : array of shape (rows, l)
     """
-    used = np.flatnonzero(weights > 0)
-    in_use = class_sizes(y, len(code), weights)
-    enough = in_use.sum() >= FEW_OF_A_CLASS * np.count_nonzero(in_use)
-    if enough or np.bincount(y[used]).max(initial=0) < 2:
-        return None
-    r = np.full((len(y), code.shape[1]), np.nan)
-    scores, y, weights = scores[used], y[used], weights[used]
-    for train, test in folds_again(None if numbers is None else numbers[used], y, len(code)):
-        without = calibrate(method, scores[train], y[train], code, weights[train])
-        r[used[test]] = without.transform(scores[test])
-    return None if np.isnan(r).any(axis=1).all() else r
+    folds: list[Indices] = []
+    if method is not None and _are_few(y, len(code), weights):
+        used = np.flatnonzero(weights > 0)
+        again = folds_again(None if numbers is None else numbers[used], y[used], len(code))
+        folds = [used[test] for _, test in again if np.isin(rows, used[test]).any()]
+    if not folds:
+        yield from _blocks(calibration, scores, rows, code.shape[1])
+    for test in folds:
+        others = weights.copy()
+        others[test] = 0.0
+        without = calibrate(str(method), scores, y, code, others)
+        yield from _blocks(without, scores, rows[np.isin(rows, test)], code.shape[1])
+
+
+def _blocks(
+    calibration: Calibration | None, scores: Floats | OutOfSample, rows: Indices, n_columns: int
+) -> Iterator[tuple[Indices, Floats]]:
+    """Yield some rows at a time, and what a calibration makes of their scores."""
+    for block in row_blocks(rows, n_columns):
+        r = scores[block]
+        yield block, r if calibration is None else calibration.transform(r, out=r)
+
+
+def _are_few(y: Indices, n_classes: int, weights: Floats) -> bool:
+    """Tell whether samples of a class are few; but there is a class with two of them."""
+    in_use = class_sizes(y, n_classes, weights)
+    few = in_use.sum() < FEW_OF_A_CLASS * np.count_nonzero(in_use)
+    return bool(few and np.bincount(y[weights > 0]).max(initial=0) >= 2)

@@ -98,9 +98,17 @@ class Bank:
     """
 
     def __init__(self, models: list[Any], kind: Kind):
-        self.models = models
+        self._keep(models)
         self.kind = kind
         self.constant = np.array([isinstance(model, ConstantModel) for model in models])
+
+    def _keep(self, models: list[Any]) -> None:
+        self._models = models
+
+    @property
+    def models(self) -> list[Any]:
+        """The fitted models, one per column."""
+        return self._models
 
     def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """Return the margin, or the positive side's probability, of every column.

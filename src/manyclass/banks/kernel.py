@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,6 +193,8 @@ class KernelBank(Bank):
         Whether the support vectors stay in X until :meth:`own_rows` is called.
     """
 
+    machine: ClassVar[type[KernelMachine]] = KernelMachine
+    """How a column is seen by itself."""
     lender: Any = None
     """The X that the support vectors are still in, if they are."""
 
@@ -211,7 +213,7 @@ class KernelBank(Bank):
         dtype: type[np.floating] = np.float64,
         borrow: bool = False,
     ):
-        super().__init__([KernelMachine(self, b) for b in range(len(intercept))], "margin")
+        self.kind = "margin"
         self.kernel, self.duals, self.intercept = kernel, duals, intercept
         self.bound, self.n_iter, self.converged, self.dtype = bound, n_iter, converged, dtype
         unsupported = np.bincount(duals.indices, minlength=len(intercept)) == 0
@@ -231,6 +233,11 @@ class KernelBank(Bank):
         self.lender = X
         if not borrow:
             self.own_rows()
+
+    @property
+    def models(self) -> list[KernelMachine]:
+        """The columns one by one; made when asked for, since they hold on to the bank."""
+        return [self.machine(self, column) for column in range(len(self.intercept))]
 
     def own_rows(self) -> None:
         """Copy the support vectors, if they are still in X."""

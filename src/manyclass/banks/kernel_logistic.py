@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from typing import ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -125,9 +126,10 @@ class KernelLogisticBank(KernelBank):
         Threads for :meth:`leave_one_out`.
     """
 
+    machine: ClassVar[type[KernelMachine]] = KernelLogisticMachine
+
     def __init__(self, *args, kind: Kind, bound: float, n_jobs: int | None = None, **options):
         super().__init__(*args, bound=bound, **options)
-        self.models = [KernelLogisticMachine(self, b) for b in range(len(self.intercept))]
         self.kind, self.C, self.n_jobs = kind, bound, n_jobs
 
     @property

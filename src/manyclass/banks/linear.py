@@ -69,8 +69,7 @@ class LinearBank(Bank):
             for constant, intercept in zip(self.constant, self.intercept.tolist(), strict=True)
         ]
 
-    @models.setter
-    def models(self, models: list[Any]) -> None:
+    def _keep(self, models: list[Any]) -> None:
         fitted = [model for model in models if not isinstance(model, ConstantModel)]
         self._stacked = stack(fitted, leave=_IN_MATRIX) if _one_shape(fitted) else None
         self._kept = fitted if self._stacked is None else fitted[:1]

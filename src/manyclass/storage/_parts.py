@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import BallTree, KDTree
 
-from manyclass.banks.kernel import KernelBank, KernelMachine
-from manyclass.banks.kernel_logistic import KernelLogisticBank, KernelLogisticMachine
 from manyclass.learners._binning import Bins
 
 
@@ -39,14 +37,11 @@ def reachable(whole: Any) -> Iterator[Any]:
 def without_derived(estimator):
     """Return a copy without what is better made again; its arrays are shared, not copied.
 
-    The machines of a kernel bank point back at it, in a circle. The trees of neighbour
-    searches are full of places in memory, which nobody could check.
+    The trees of neighbour searches are full of places in memory, which nobody could check.
     """
     memo: dict[int, Any] = {}
     for part in reachable(estimator):
-        if isinstance(part, KernelBank):
-            memo[id(part.models)] = None
-        elif _tree_of(part) is not None:
+        if _tree_of(part) is not None:
             memo[id(part._tree)] = None
         elif isinstance(part, np.ndarray):
             memo[id(part)] = part
@@ -65,9 +60,6 @@ def make_derived(model) -> None:
         if isinstance(part, Bins):
             for name in ("sizes", "offsets"):  # cached properties
                 vars(part).pop(name, None)
-        if isinstance(part, KernelBank):
-            machine = KernelLogisticMachine if type(part) is KernelLogisticBank else KernelMachine
-            part.models = [machine(part, column) for column in range(len(part.intercept))]
         tree = _tree_of(part)
         if tree is not None:
             options = part.effective_metric_params_

@@ -22,7 +22,7 @@ from manyclass.banks.generic import column_sizes
 from manyclass.calibrating import calibrate, left_out_probabilities
 from manyclass.calibration import FLOOR, Sigmoid, apply_temperature, fit_temperature
 from manyclass.combining import resolve
-from manyclass.crossfit import Fold
+from manyclass.crossfit import Fold, complete_rows
 from manyclass.left_out import left_out_scores
 
 RULES = ("ht", "wlw1", "wlw2", "vote", "ht-noniterative", "pkpd", "logit")
@@ -99,11 +99,17 @@ class Machines:
     @cached_property
     def temperature(self) -> float:
         """The power of CoupledSVC, from the out-of-sample probabilities of wlw2."""
-        known = "sigmoid", self.left_out, self.y, self.code, self.ones
-        r = left_out_probabilities(*known)
-        r = self.sigmoids[LEFT_OUT].transform(self.left_out) if r is None else r
-        rows = np.flatnonzero(~np.isnan(r).any(axis=1))
-        p = resolve("wlw2").combine(r[rows], self.code, self.weights).values
+        blocks = left_out_probabilities(
+            self.sigmoids[LEFT_OUT],
+            "sigmoid",
+            self.left_out,
+            self.y,
+            self.code,
+            self.ones,
+            complete_rows(self.left_out),
+        )
+        rows, r = map(np.concatenate, zip(*blocks, strict=True))
+        p = resolve("wlw2").combine(r, self.code, self.weights).values
         return fit_temperature(p, self.y[rows])
 
     def binary_probabilities(self, K: Floats) -> dict[str, Floats]:
