@@ -38,8 +38,8 @@ from manyclass import CoupledClassifier, DecisionClassifier, _predicting, codes,
 from manyclass.banks import LinearBank
 from manyclass.calibration import Isotonic, Sigmoid
 from manyclass.coupling import HastieTibshirani, KullbackLeibler
-from manyclass.crossfit import make_folds
 from manyclass.decoding import LossBased
+from manyclass.folds import make_folds
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 names = np.array(["ant", "bee", "cat", "dog"])[y]

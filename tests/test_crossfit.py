@@ -25,7 +25,8 @@ from sklearn.svm import SVC, LinearSVC
 
 from manyclass import CoupledClassifier, codes
 from manyclass.banks import fit_bank, response_kind
-from manyclass.crossfit import OutOfSample, enough_rows, make_folds, out_of_sample_scores
+from manyclass.crossfit import OutOfSample, enough_rows, out_of_sample_scores
+from manyclass.folds import make_folds
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 SPARSE = np.array([[1, 1, 0, -1], [-1, 0, 1, -1], [0, -1, 1, 1], [0, -1, -1, 1]], dtype=np.int8)

@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 
 from manyclass import CoupledClassifier, CoupledSVC, codes
 from manyclass.banks import fit_bank
-from manyclass.crossfit import fold_numbers, out_of_sample_scores
+from manyclass.crossfit import out_of_sample_scores
 from manyclass.datasets import Dataset
 from manyclass.experiments import pages
 from manyclass.experiments.duan2003 import EXPERIMENTS, TITLE, partitions, tables
@@ -50,6 +50,7 @@ from manyclass.experiments.duan2003.results import (
 )
 from manyclass.experiments.duan2003.search import Grids, _choose, search
 from manyclass.experiments.results import Measurement
+from manyclass.folds import fold_numbers
 from manyclass.learners import KernelLogisticRegression
 from manyclass.presets import DUAN, duan
 from manyclass.search import SmoothestBest, TwoStepGridSearchCV

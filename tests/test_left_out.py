@@ -17,7 +17,8 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC, codes
 from manyclass.banks import Untrusted, fit_bank
-from manyclass.crossfit import OutOfSample, fold_numbers, make_folds
+from manyclass.crossfit import OutOfSample
+from manyclass.folds import fold_numbers, make_folds
 from manyclass.left_out import hardly_told_apart, leave_one_out, left_out_scores
 
 CODE = codes.one_vs_one(4)

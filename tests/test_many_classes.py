@@ -25,7 +25,8 @@ from manyclass.banks.generic import ConstantModel, column_batches
 from manyclass.calibration import Isotonic, Sigmoid
 from manyclass.coupling import LeastSquares, pairwise
 from manyclass.coupling.base import column_lists
-from manyclass.crossfit import OutOfSample, enough_for_temperature, make_folds
+from manyclass.crossfit import OutOfSample, enough_for_temperature
+from manyclass.folds import make_folds
 
 quick = settings(deadline=None, max_examples=15)
 seeds = st.integers(0, 2**32 - 1)

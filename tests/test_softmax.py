@@ -41,7 +41,7 @@ from manyclass._softmax_solver import (
     own_columns,
 )
 from manyclass.combining import names, resolve
-from manyclass.crossfit import folds_again, make_folds
+from manyclass.folds import folds_again, make_folds
 from manyclass.softmax import SimplifiedSoftmax, Softmax, choose_C
 
 SINGLE = np.array([[1], [-1]], dtype=np.int8)

@@ -43,15 +43,8 @@ from manyclass.coupling.base import (
     warn_unconverged,
     warn_undetermined,
 )
-from manyclass.crossfit import (
-    OutOfSample,
-    complete_rows,
-    enough_for_temperature,
-    enough_rows,
-    fold_numbers,
-    make_folds,
-    warn_single,
-)
+from manyclass.crossfit import OutOfSample, complete_rows, enough_for_temperature, enough_rows
+from manyclass.folds import fold_numbers, make_folds, warn_single
 from manyclass.left_out import leave_one_out
 from manyclass.temperature import FLOOR, fit_temperature
 

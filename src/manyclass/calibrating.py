@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from manyclass.banks.generic import class_sizes
 from manyclass.calibration import CALIBRATIONS, Calibration
-from manyclass.crossfit import OutOfSample, folds_again, row_blocks
+from manyclass.crossfit import OutOfSample, row_blocks
+from manyclass.folds import folds_again
 
 FEW_OF_A_CLASS = 20  # samples, on average, below which calibrations flatter themselves
 

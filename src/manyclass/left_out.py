@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass.banks import Bank, Untrusted
-from manyclass.crossfit import FOLDS, OutOfSample, make_folds
+from manyclass.crossfit import OutOfSample
+from manyclass.folds import FOLDS, make_folds
 
 # Columns that are fitted by themselves: one call of LIBSVM for all pairs costs less than more.
 FEW, FEW_OF_MANY = 20, 0.05

@@ -32,8 +32,8 @@ from manyclass._softmax_solver import (
     minimise,
 )
 from manyclass.combining import Combination, Combiner, register
-from manyclass.crossfit import Fold, folds_again
 from manyclass.decoding import check_known, check_margins
+from manyclass.folds import Fold, folds_again
 
 CANDIDATES: Array = np.exp2(np.arange(-15.0, 16.0))  # for C: section 3.2
 TOLERATED = 1.05  # also there

@@ -21,7 +21,7 @@ from manyclass._names import quoted
 from manyclass.app.candidates import NAMES, Candidate, choose, from_mapping, seeded
 from manyclass.app.columns import column_transformer
 from manyclass.app.description import describe
-from manyclass.app.folding import Fold, check_folds, make_folds, notes_on_folds
+from manyclass.app.folding import check_folds, make_folds, notes_on_folds
 from manyclass.app.inputs import as_frame, draw, encode, sample, size_of
 from manyclass.app.leaderboard import Entry, Leaderboard
 from manyclass.app.measuring import (
@@ -33,6 +33,7 @@ from manyclass.app.measuring import (
     measure,
 )
 from manyclass.app.names import one_line
+from manyclass.folds import Fold
 
 DEMO = "digits"
 

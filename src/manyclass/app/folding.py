@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass import crossfit
+from manyclass import folds
 from manyclass._names import quoted
 from manyclass.app.leaderboard import listed
 from manyclass.app.names import one_line
-
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+from manyclass.folds import Fold
 
 
 def make_folds(
@@ -83,5 +82,5 @@ def shuffled_folds(n_folds: int, y: NDArray[np.intp], random_state: int) -> list
     """
     order = np.random.RandomState(random_state).permutation(len(y))
     n_classes = int(y.max()) + 1
-    folds = crossfit.make_folds(n_folds, None, y[order], np.arange(n_classes), warn=False)
-    return [(np.sort(order[train]), np.sort(order[test])) for train, test in folds]
+    parts = folds.make_folds(n_folds, None, y[order], np.arange(n_classes), warn=False)
+    return [(np.sort(order[train]), np.sort(order[test])) for train, test in parts]

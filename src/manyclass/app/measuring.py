@@ -17,9 +17,9 @@ from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
 from manyclass._coupled import CoupledBase
-from manyclass.app.folding import Fold
 from manyclass.app.leaderboard import FIT, PREDICT
 from manyclass.app.names import one_line
+from manyclass.folds import Fold
 from manyclass.metrics import classwise_calibration_error
 
 Floats = NDArray[np.float64]

@@ -17,8 +17,8 @@ from sklearn.svm import SVC
 
 from manyclass.banks import fit_bank
 from manyclass.banks.logistic_newton import solve
-from manyclass.crossfit import Fold
 from manyclass.experiments.duan2003.partitions import Classes, Floats
+from manyclass.folds import Fold
 from manyclass.learners import KernelLogisticRegression
 
 TOL = 1e-5  # of kernel logistic regressions within the grid, where scores are compared

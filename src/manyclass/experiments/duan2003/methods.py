@@ -27,9 +27,9 @@ from manyclass.calibration import (
 )
 from manyclass.classifier import CoupledClassifier
 from manyclass.combining import resolve
-from manyclass.crossfit import Fold
 from manyclass.experiments.duan2003.machines import Code
 from manyclass.experiments.duan2003.partitions import Classes, Floats
+from manyclass.folds import Fold
 from manyclass.learners import KernelLogisticRegression
 from manyclass.presets import DUAN, Method
 from manyclass.softmax import Softmax

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from manyclass.crossfit import Fold
 from manyclass.datasets import load
+from manyclass.folds import Fold
 
 N_FOLDS = 5
 

@@ -22,9 +22,10 @@ from manyclass.banks import fit_bank
 from manyclass.banks.generic import column_sizes
 from manyclass.calibration import Sigmoid, apply_temperature, fit_temperature
 from manyclass.combining import Combiner, resolve
-from manyclass.crossfit import make_folds, out_of_sample_scores
+from manyclass.crossfit import out_of_sample_scores
 from manyclass.experiments.summary.methods import COUPLERS, DECODERS, TRAINED
 from manyclass.experiments.summary.samples import Array, Part
+from manyclass.folds import make_folds
 from manyclass.left_out import left_out_scores
 
 FOLDS = 5

@@ -22,7 +22,8 @@ from manyclass.banks.generic import column_sizes
 from manyclass.calibrating import calibrate, left_out_probabilities
 from manyclass.calibration import FLOOR, Sigmoid, apply_temperature, fit_temperature
 from manyclass.combining import resolve
-from manyclass.crossfit import Fold, complete_rows
+from manyclass.crossfit import complete_rows
+from manyclass.folds import Fold
 from manyclass.left_out import left_out_scores
 
 RULES = ("ht", "wlw1", "wlw2", "vote", "ht-noniterative", "pkpd", "logit")

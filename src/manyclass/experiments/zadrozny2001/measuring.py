@@ -23,9 +23,10 @@ from manyclass.banks.generic import column_sizes
 from manyclass.calibration import CALIBRATIONS, FLOOR, apply_temperature, fit_temperature
 from manyclass.combining import Combiner, resolve
 from manyclass.coupling.general import Zadrozny
-from manyclass.crossfit import make_folds, out_of_sample_scores
+from manyclass.crossfit import out_of_sample_scores
 from manyclass.decoding import LossBased
 from manyclass.experiments.runner import Row
+from manyclass.folds import make_folds
 from manyclass.learners import BinnedNaiveBayes, BoostedNaiveBayes
 
 FOLDS = 5
