@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_moons
 from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.preprocessing import scale
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.preprocessing import StandardScaler, scale
 from sklearn.svm import SVC, NuSVC
 from threadpoolctl import threadpool_limits
 
@@ -95,7 +96,7 @@ def test_probabilities_from_some_rows(monkeypatch):
 def test_spans_by_hand():
     """Distance from the line through two points; of each of the two from the other."""
     points = np.array([[0.0, 1.0], [1.0, 1.0], [5.0, 3.0]])
-    spans, below = squared_spans(points @ points.T, np.array([True, True, False]), sides(3))
+    spans, below, _ = squared_spans(points @ points.T, np.array([True, True, False]), sides(3))
     assert_allclose(spans, [1.0, 1.0, 4.0], atol=1e-6)
     assert below == 0
 
@@ -103,23 +104,23 @@ def test_spans_by_hand():
 def test_span_is_affine_not_linear():
     """(2, 0) is a multiple of (1, 0), but not an affine combination of it alone."""
     points = np.array([[1.0, 0.0], [2.0, 0.0]])
-    spans, _ = squared_spans(points @ points.T, np.array([True, False]), sides(2))
+    spans, _, _ = squared_spans(points @ points.T, np.array([True, False]), sides(2))
     assert spans[1] == pytest.approx(1.0)
 
 
 def test_without_free_vectors_the_nearest_of_the_other_side_goes_too():
     K = np.array([[2.0, 1.5, 1.0], [1.5, 2.0, 0.5], [1.0, 0.5, 2.0]])
-    spans, below = squared_spans(K, np.zeros(3, bool), np.array([True, False, False]))
+    spans, below, _ = squared_spans(K, np.zeros(3, bool), np.array([True, False, False]))
     assert_allclose(spans, [0.5, 0.5, 1.0])
     assert below == 0
-    spans, below = squared_spans(-np.eye(3), np.zeros(3, bool), sides(3))
+    spans, below, _ = squared_spans(-np.eye(3), np.zeros(3, bool), sides(3))
     assert_array_equal(spans, 0.0)
     assert below == 3
 
 
 def test_a_lone_free_vector_goes_with_the_nearest_of_the_other_side():
     points = np.array([[3.0, 0.0], [3.0, 2.0], [4.0, 2.0]])
-    spans, below = squared_spans(points @ points.T, np.array([True, False, False]), sides(3))
+    spans, below, _ = squared_spans(points @ points.T, np.array([True, False, False]), sides(3))
     assert_allclose(spans, [2.0, 4.0, 5.0], rtol=1e-6)
     assert below == 0
 
@@ -137,7 +138,7 @@ def test_a_constant_added_to_the_kernel_makes_no_difference(n_free):
 
 def test_duplicates_span_each_other():
     points = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 2.0], [3.0, 1.0]])
-    spans, below = squared_spans(
+    spans, below, _ = squared_spans(
         rbf_kernel(points, gamma=0.3), np.array([True, True, True, False]), sides(4)
     )
     assert below == 0
@@ -148,7 +149,7 @@ def test_duplicates_span_each_other():
 
 def test_negative_squares_are_counted():
     K = np.array([[1.0, 0.0, 3.0], [0.0, 1.0, 3.0], [3.0, 3.0, 1.0]])
-    spans, below = squared_spans(K, np.array([True, True, False]), sides(3))
+    spans, below, _ = squared_spans(K, np.array([True, True, False]), sides(3))
     assert below == 1
     assert (spans >= 0).all()
 
@@ -159,10 +160,39 @@ def test_spans_are_distances_from_the_affine_span(n, seed, kernel):
     rng = np.random.default_rng(seed)
     points, free = rng.normal(size=(n, 12)), rng.random(n) < 0.6
     K = rbf_kernel(points, gamma=0.1) if kernel == "rbf" else points @ points.T
-    spans, below = squared_spans(K, free, sides(n))
+    spans, below, _ = squared_spans(K, free, sides(n))
     expected = [naive_svm.squared_span(K, free, sides(n), p) for p in range(n)]
     assert_allclose(spans, expected, rtol=1e-5, atol=1e-6 * np.trace(K) / n)
     assert below == 0
+
+
+@pytest.mark.parametrize("constant", [0.0, 100.0])
+@pytest.mark.parametrize("n_bound", [9, 10, 40])
+def test_drag_is_what_one_at_the_bound_moves_the_others_by(n_bound, constant):
+    rng = np.random.default_rng(0)
+    points, free = rng.normal(size=(n_bound + 4, 6)), np.arange(n_bound + 4) < 4
+    drag = squared_spans(points @ points.T + constant, free, sides(len(free))).drag
+    offset = points[~free] - points[0]
+    within = points[1:4] - points[0]
+    offset -= offset @ np.linalg.pinv(within) @ within
+    moved = offset @ offset.T
+    np.fill_diagonal(moved, 0.0)
+    expected = np.abs(moved.mean(axis=1)).mean() if n_bound >= 10 else 0.0
+    assert_allclose(drag, expected, rtol=1e-6)
+
+
+def test_samples_that_would_drag_all_others_along_are_fitted_again():
+    """Two half moons and few free support vectors: log-loss was 15 percent higher."""
+    X, y = make_moons(400, noise=0.3, random_state=0)
+    splits = list(StratifiedShuffleSplit(5, test_size=0.5, random_state=1).split(X, y))
+    for train, test in (splits[1], splits[4]):
+        scaler = StandardScaler().fit(X[train])
+        known, new = scaler.transform(X[train]), scaler.transform(X[test])
+        losses = [
+            log_loss(y[test], CoupledSVC(C=10, cv=cv).fit(known, y[train]).predict_proba(new))
+            for cv in ("loo", 20)
+        ]
+        assert losses[0] < 1.02 * losses[1]
 
 
 @pytest.mark.parametrize("entries", [1, 40, 2**22])
@@ -170,7 +200,7 @@ def test_spans_are_distances_from_the_affine_span(n, seed, kernel):
 def test_blocks_and_parts_change_nothing(n_free, entries, monkeypatch):
     X = overlapping(40)[0]
     K, free, wanted = rbf_kernel(X), np.arange(40) % 40 < n_free, np.arange(40) % 3 > 0
-    expected, _ = squared_spans(K, free, sides(40))
+    expected, _, _ = squared_spans(K, free, sides(40))
     monkeypatch.setattr(spans, "BLOCK_ENTRIES", entries)
     monkeypatch.setattr(spans, "FEW", 7)
     assert_allclose(squared_spans(K, free, sides(40))[0], expected, rtol=1e-9)
@@ -178,7 +208,7 @@ def test_blocks_and_parts_change_nothing(n_free, entries, monkeypatch):
     def gram(a, b):
         return K[np.ix_(a, b)]
 
-    some, below = squared_spans_by_blocks(gram, free, sides(40), wanted)
+    some, below, _ = squared_spans_by_blocks(gram, free, sides(40), wanted)
     assert_allclose(some, np.where(wanted, expected, 0.0), rtol=1e-9)
     assert below == 0
 
@@ -190,14 +220,14 @@ def test_free_ones_that_are_all_alike(kernel):
         K[-1, -1] = 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found, below = squared_spans(K, np.arange(6) < 5, sides(6))
+        found, below, _ = squared_spans(K, np.arange(6) < 5, sides(6))
     assert_allclose(found, [0, 0, 0, 0, 0, 0.7 if kernel == "one point" else 0.0], atol=1e-9)
     assert below == 0
 
 
 def test_a_singular_kernel_is_as_bad_as_one_that_is_not_definite():
     K = np.full((4, 4), np.nan)
-    found, below = squared_spans(K, np.ones(4, bool), sides(4))
+    found, below, _ = squared_spans(K, np.ones(4, bool), sides(4))
     assert_array_equal(found, 0.0)
     assert below == 4
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from manyclass.banks.borrowing import RowsOf, size_in_bytes
 from manyclass.banks.generic import Untrusted
 from manyclass.banks.pairwise import is_everything, rows_at
-from manyclass.banks.refits import DOUBTFUL, MANY, is_affordable, scores_without
+from manyclass.banks.refits import DOUBTFUL, DRAGGED, MANY, is_affordable, scores_without
 from manyclass.banks.spans import (
     Gram,
     in_parts,
@@ -84,11 +84,12 @@ def _subtract_spans(
         free, scored = _free(dual, weights[support], bank.bound), place[support] >= 0
         _check_memory(int(free.sum()))
         gram = _gram(bank, X, support)
-        spans, negative = squared_spans_by_blocks(gram, free, dual > 0, scored)
-        change, scored_rows = (dual * spans)[scored], support[scored]
+        spans = squared_spans_by_blocks(gram, free, dual > 0, scored)
+        change, scored_rows = (dual * spans.squared)[scored], support[scored]
         scores[place[scored_rows], column] -= change
-        doubts.append(scored_rows[np.abs(change) >= DOUBTFUL])
-        below, known = below + negative, known + int(scored.sum())
+        dragged = ~free & (np.abs(dual) * spans.drag >= DRAGGED)
+        doubts.append(scored_rows[(np.abs(change) >= DOUBTFUL) | dragged[scored]])
+        below, known = below + spans.below, known + int(scored.sum())
     if below > EXCUSED * known:
         raise Untrusted("the kernel is not positive definite")
     return doubts

@@ -1,9 +1,9 @@
 """Leave-one-out by fitting again, for the few samples whose span is not to be trusted.
 
 Spans take it that leaving a sample out leaves the others what they are: free support vectors,
-at their bound, or none at all. Where the score would change by more than a margin, others take
-the sample's place, and it changes by less. With few free support vectors, as in few dimensions,
-such samples decide on the sigmoid.
+at their bound, or none at all. Where the score would change by more than a margin, or all others
+at their bound with it, others take the sample's place, and it changes by less. With few free
+support vectors, as in few dimensions, such samples decide on the sigmoid.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 DOUBTFUL = 1.5  # a change of a score by so many margins is hardly what the span says
+DRAGGED = 0.2  # nor one that moves all others at their bound by so much: they would give way
 MANY = 0.01  # share of a column's samples above which doubtful ones tell on its sigmoid
 MOST_WORK = 1e8  # steps of the solver times samples: some tenths of a second
 MOST_CALLS = 50  # of the solver, about a millisecond each besides its steps

@@ -13,6 +13,7 @@ needed of its inverse in place; all others are a block of rows at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ ROUNDING = 1e-4
 BLOCK_ENTRIES = 2**22  # of the kernel that are held besides the free ones': 32 MB
 LEAST = 1e-100  # size of a kernel, so that squares of its inverse are finite
 FEW = 256  # samples at a time for the diagonal
+SEVERAL, MOST = 10, 64  # samples at the bound that tell how they move each other
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -34,10 +36,20 @@ Gram = Callable[[Places, Places], Array]
 """Gives the kernel between some support vectors and others."""
 
 
-def squared_spans(
-    K: Array, free: NDArray[np.bool_], positive: NDArray[np.bool_]
-) -> tuple[Array, int]:
-    """Return S_p^2 of every support vector, and how many fell below zero.
+class Spans(NamedTuple):
+    """Of the support vectors of a machine."""
+
+    squared: Array
+    """S_p^2 of each."""
+    below: int
+    """How many fell below zero."""
+    drag: float
+    """By how much samples at the bound would move, on average, with one of them that is left
+    out, if its coefficient was 1; 0 if they are few."""
+
+
+def squared_spans(K: Array, free: NDArray[np.bool_], positive: NDArray[np.bool_]) -> Spans:
+    """Return S_p^2 of every support vector.
 
     Parameters
     ----------
@@ -54,8 +66,8 @@ def squared_spans_by_blocks(
     free: NDArray[np.bool_],
     positive: NDArray[np.bool_],
     wanted: NDArray[np.bool_] | None = None,
-) -> tuple[Array, int]:
-    """Return S_p^2 of the wanted support vectors, and how many of them fell below zero.
+) -> Spans:
+    """Return S_p^2 of the wanted support vectors.
 
     With H = [[K_FF, 1], [1', 0]] over the free support vectors F, S_p^2 is
     1 / (H^-1)_pp for p in F and K_pp - v' H^-1 v, v = (K_Fp, 1), for p at the bound.
@@ -78,7 +90,7 @@ def squared_spans_by_blocks(
     wanted = np.ones(len(free), dtype=np.bool_) if wanted is None else wanted
     diagonal = _diagonal(gram, len(free))
     inside, outside = np.flatnonzero(free), np.flatnonzero(~free & wanted)
-    spans = np.zeros(len(free))
+    spans, drag = np.zeros(len(free)), 0.0
     if len(inside) < 2:
         lone = inside if len(inside) == 1 else outside
         spans[lone] = _half_distances_to_other_side(gram, lone, diagonal, positive)
@@ -90,9 +102,13 @@ def squared_spans_by_blocks(
         spans[inside] = affine.own()
         for rows in _blocks(outside, len(inside)):
             spans[rows] = affine.squared_distances(gram(rows, inside), diagonal[rows])
+        if len(outside) >= SEVERAL:
+            some = outside[:: 1 + len(outside) // MOST]
+            product = affine.products_with_mean(gram(some, inside), gram(some, some))
+            drag = float(np.abs(product - spans[some] / len(some)).mean())
     size = np.abs(diagonal)
     below = wanted & ~(spans >= -ROUNDING * np.maximum(size, size.mean()))
-    return np.where(wanted & (spans > 0), spans, 0.0), int(below.sum())
+    return Spans(np.where(wanted & (spans > 0), spans, 0.0), int(below.sum()), drag)
 
 
 class _AffineSpan:
@@ -143,12 +159,30 @@ class _AffineSpan:
         """Return those of other samples, from their kernel with the free ones, by rows."""
         if self._inverse is None:
             return np.full(len(K), np.nan)
-        means = K.mean(axis=1)
-        K = np.subtract(K, self._means, order="C")
-        K += (self._centre - means)[:, None]
+        means, K = self._centred(K)
         along = (K @ self._u - 1.0) ** 2 / self._u.sum()
         square = diagonal - 2.0 * means + self._centre
         return square - self._inverse.quadratics(K) + along - self._tau
+
+    def products_with_mean(self, K: Array, among: Array) -> Array:
+        """Return inner products of samples' offsets from the span with the mean of them all.
+
+        K is their kernel with the free ones, ``among`` that among themselves.
+        """
+        if self._inverse is None:
+            return np.full(len(K), np.nan)
+        means, K = self._centred(K)
+        mean = K.mean(axis=0)
+        along = (K @ self._u - 1.0) * (mean @ self._u - 1.0) / self._u.sum()
+        product = among.mean(axis=1) - means - means.mean() + self._centre
+        return product - K @ self._inverse.times(mean) + along - self._tau
+
+    def _centred(self, K: Array) -> tuple[Array, Array]:
+        """Return means of kernels with the free ones, and what these and their own leave."""
+        means = K.mean(axis=1)
+        K = np.subtract(K, self._means, order="C")
+        K += (self._centre - means)[:, None]
+        return means, K
 
 
 def _blocks(rows: Places, width: int) -> Iterator[Places]:
