@@ -192,7 +192,7 @@ def _default_rejected(labels: NDArray) -> object:
     if kind in "iuf":
         return min(REJECTED, labels.min().item() - 1)
     if kind in "mM":
-        return labels.dtype.type("NaT")
+        return np.array("NaT", dtype=labels.dtype)[()]
     if kind == "b":
         return None
     return "rejected" if isinstance(labels[0], str) else REJECTED
