@@ -34,8 +34,11 @@ __all__ = [
 
 
 def check_sample_weight(sample_weight, X) -> NDArray[np.float64]:
-    """Return one finite, non-negative weight per row; ones when ``None``."""
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    """Return one finite, non-negative weight per row, not all zero; ones when ``None``."""
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if len(weights) and not weights.any():  # scikit-learn says so from 1.9 on
+        raise ValueError("sample_weight must have a non-zero entry: no sample has any weight.")
+    return weights
 
 
 def check_shared_parameters(estimator, other: Any) -> None:

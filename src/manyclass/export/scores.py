@@ -73,9 +73,18 @@ def _with_link(margins: Piece, probability: bool, huber: bool) -> Piece:
 
 def _linear(coef: Array, intercept: Array) -> Piece:
     def piece(graph: Graph, x: str) -> str:
-        return graph.call("Add", graph.call("MatMul", coef, x), intercept[:, None])
+        return _affine(graph, coef, x, intercept[:, None])
 
     return piece
+
+
+def _affine(graph: Graph, coef: Array, x: str, constant: Array) -> str:
+    """Multiply and add.
+
+    Not by a product of matrices: ONNX Runtime joins it with the transposition before it, and up to
+    1.22 at least it has no such product in double precision.
+    """
+    return graph.call("Gemm", coef, x, constant)
 
 
 # ---------------------------------------------------------------- kernel machines
@@ -129,8 +138,7 @@ def _kernel_block(
         rows = kernel.rows(vectors, origin).prepared
         return graph.call("Exp", graph.call("MatMul", rows, columns))
     # Scaled before: ONNX Runtime joins a product and a factor after it, in single precision.
-    products = graph.call("MatMul", kernel.gamma * vectors, columns)
-    affine = graph.call("Add", products, float(kernel.coef0))
+    affine = _affine(graph, kernel.gamma * vectors, columns, np.full((1, 1), float(kernel.coef0)))
     if kernel.name == "sigmoid":
         return graph.call("Tanh", affine)
     return graph.call("Pow", affine, float(kernel.degree))

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, ParameterGrid
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
 
 from manyclass._names import quoted
 from manyclass.search.choices import Choice, Results, Rows, SmoothestBest, width_argument
@@ -126,9 +126,28 @@ class TwoStepGridSearchCV(GridSearchCV):
         self.sigma2 = sigma2
         self.factors = factors
 
+    def fit(self, X, y=None, **params):
+        """Evaluate both grids, and refit the best candidate.
+
+        Parameters
+        ----------
+        X, y, **params
+            As in :class:`~sklearn.model_selection.GridSearchCV`.
+
+        Returns
+        -------
+        self : object
+        """
+        cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        self._folds = _SameFolds(cv)
+        try:
+            return super().fit(X, y, **params)
+        finally:
+            del self._folds
+
     def _run_search(self, evaluate_candidates) -> None:
         coarse, factors = self._coarse_grid(), _positive(self.factors, "factors")
-        folds = _SameFolds(self._checked_cv_orig)
+        folds = self._folds
 
         def evaluate(grid: dict[str, Any], step: str) -> dict[str, Any]:
             candidates = list(ParameterGrid(grid))
