@@ -37,7 +37,7 @@ def check_sample_weight(sample_weight, X) -> NDArray[np.float64]:
     """Return one finite, non-negative weight per row, not all zero; ones when ``None``."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if len(weights) and not weights.any():  # scikit-learn says so from 1.9 on
-        raise ValueError("sample_weight must have a non-zero entry: no sample has any weight.")
+        raise ValueError("sample_weight must have at least one non-zero number, got only zeros.")
     return weights
 
 
