@@ -202,7 +202,7 @@ def test_landmarks_change_the_way_only(seed, power, kernel):
 def test_two_samples_by_hand():
     """f = +-a / 2 (K_11 - 2 K_12 + K_22) + b by symmetry, and a = C / (1 + exp(f))."""
     K = np.array([[1.0, 0.5], [0.5, 1.0]])
-    a, b, n_iter, gradient, _ = solve(K, np.array([True, False]), np.full(2, 3.0))
+    a, b, n_iter, gradient, *_ = solve(K, np.array([True, False]), np.full(2, 3.0))
     assert_allclose(a[0], 3.0 * expit(-0.5 * a[0]), rtol=1e-12)
     assert_allclose([a[1], b], [-a[0], 0.0], atol=1e-12)
     assert gradient < 1e-12 and n_iter < 10
@@ -560,8 +560,8 @@ def test_where_float64_has_no_digits_left_that_is_said(n):
 def test_eigenvalues_that_rounding_does_not_explain(size):
     points = np.random.default_rng(0).normal(size=(40, 3))
     K = size * (points @ points.T - 1e-6 * np.eye(40))
-    with pytest.raises(ValueError, match="not positive semi-definite"):
-        KernelLogisticRegression(C=1e8, kernel="precomputed").fit(K, TWO[:40])
+    with pytest.warns(UserWarning, match="not positive semi-definite"):
+        KernelLogisticRegression(C=1e8, kernel="precomputed", tol=1e-3).fit(K, TWO[:40])
 
 
 def cosines(a, b):
@@ -570,11 +570,41 @@ def cosines(a, b):
 
 @pytest.mark.parametrize("params", [{"kernel": cosines}, {"kernel": "sigmoid", "gamma": 1.0}])
 @pytest.mark.parametrize("exact", [0, 250])
-def test_indefinite_kernels(params, exact, monkeypatch):
+def test_negative_eigenvalues_are_set_to_zero(params, exact, monkeypatch):
+    """The margins are those of the positive part, for new samples by the kernel as it is."""
     monkeypatch.setattr(logistic_steps, "EXACT", exact)
+    model = KernelLogisticRegression(**params)
+    K = cosines(X, X) if params["kernel"] is cosines else np.tanh(X @ X.T)
+    values, vectors = np.linalg.eigh(K)
+    part = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    said = f"not positive semi-definite.*up to {-values[0] / values[-1]:.2g} of the largest"
     for C in (1.0, 100.0):
-        with pytest.raises(ValueError, match="not positive semi-definite.*Choose another kernel"):
-            KernelLogisticRegression(C=C, **params).fit(X, TWO)
+        with pytest.warns(UserWarning, match=said):
+            model.set_params(C=C).fit(X, TWO)
+        plain = KernelLogisticRegression(C=C, kernel="precomputed").fit(part, TWO)
+        assert_allclose(model.decision_function(X), plain.decision_function(part), atol=1e-6)
+        within = vectors[:, values > 0] @ (vectors[:, values > 0].T @ plain.dual_coef_[0])
+        assert_allclose(model.dual_coef_[0], within, atol=1e-6 * C)
+    with pytest.warns(UserWarning, match="not positive semi-definite"):
+        path = kernel_logistic_path(X, TWO, [1.0, 100.0], **params)
+    assert_allclose(path.dual_coef[1], model.dual_coef_[0], atol=1e-4)
+
+
+def test_a_kernel_without_positive_eigenvalues_tells_nothing():
+    with pytest.warns(UserWarning, match="up to 1 of the largest"):
+        model = KernelLogisticRegression(kernel="precomputed", C=10.0).fit(-X @ X.T, TWO)
+    assert_array_equal(model.dual_coef_, 0.0)
+    assert_allclose(expit(model.intercept_), np.mean(TWO == model.classes_[1]))
+
+
+def test_leave_one_out_is_not_for_indefinite_kernels():
+    model = CoupledClassifier(KernelLogisticRegression(C=100.0, kernel=cosines), cv="loo")
+    with pytest.warns(UserWarning) as record:
+        model.fit(X, y)
+    assert "analytic leave-one-out is not used: the kernel is not positive definite" in " ".join(
+        str(warning.message) for warning in record
+    )
+    assert np.isfinite(model.predict_proba(X)).all()
 
 
 def test_unusable_kernels():
@@ -680,15 +710,26 @@ def test_pickled_cloned_and_searched():
     assert search.fit(X, TWO).best_params_["C"] in (0.1, 10.0)
 
 
+def of_scikit_learn(estimator):
+    """Return the checks that SVC fails as well, and why."""
+    if getattr(estimator, "kernel", None) != "precomputed":
+        return {}
+    return {"check_decision_proba_consistency": "it gives a matrix that is not square"}
+
+
 @parametrize_with_checks(
     [
         KernelLogisticRegression(),
         KernelLogisticRegression(kernel="linear"),
         KernelLogisticRegression(kernel="poly", degree=2, coef0=1.0),
+        KernelLogisticRegression(kernel="sigmoid"),
+        KernelLogisticRegression(kernel="precomputed"),
         CoupledClassifier(KernelLogisticRegression()),
-    ]
+    ],
+    expected_failed_checks=of_scikit_learn,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:the kernel matrix is not positive semi-definite")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -840,8 +881,11 @@ class TestBank:
             bank.leave_one_out(X, y, PAIRS, np.ones(60))
 
     def test_bad_kernels(self):
-        with pytest.raises(ValueError, match="not positive semi-definite"):
-            bank_of(KernelLogisticRegression(C=100.0, kernel=cosines))
+        with pytest.warns(UserWarning, match="not positive semi-definite") as record:
+            bank = bank_of(KernelLogisticRegression(C=100.0, kernel=cosines))
+        assert len(record) == 1
+        with pytest.raises(Untrusted, match="not positive definite"):
+            bank.leave_one_out(X, y, PAIRS, np.ones(60))
         with pytest.raises(ValueError, match="must be square"):
             bank_of(KernelLogisticRegression(kernel="precomputed"))
         with pytest.raises(TypeError, match="[Ss]parse"):

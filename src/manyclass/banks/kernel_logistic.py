@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -122,15 +122,25 @@ class KernelLogisticBank(KernelBank):
         What :meth:`scores` returns.
     bound : float
         The C that the weights of samples are multiplied with.
+    definite : bool, default=True
+        Whether no kernel matrix had negative eigenvalues that stood in the way.
     n_jobs : int, optional
         Threads for :meth:`leave_one_out`.
     """
 
     machine: ClassVar[type[KernelMachine]] = KernelLogisticMachine
 
-    def __init__(self, *args, kind: Kind, bound: float, n_jobs: int | None = None, **options):
+    def __init__(
+        self,
+        *args,
+        kind: Kind,
+        bound: float,
+        definite: bool = True,
+        n_jobs: int | None = None,
+        **options,
+    ):
         super().__init__(*args, bound=bound, **options)
-        self.kind, self.C, self.n_jobs = kind, bound, n_jobs
+        self.kind, self.C, self.definite, self.n_jobs = kind, bound, definite, n_jobs
 
     @property
     def any_rows(self) -> bool:
@@ -173,6 +183,8 @@ class KernelLogisticBank(KernelBank):
         """
         if not self.converged:
             raise Untrusted("the solver stopped before it converged")
+        if not self.definite:
+            raise Untrusted("the kernel is not positive definite")
         X = self._readable(X)
         rows = np.arange(len(y)) if rows is None else rows
         used = [_rows_of(y, column, np.flatnonzero(weights > 0)) for column in code.T]
@@ -290,13 +302,27 @@ def fit_kernel_logistic_bank(
         bound=estimator.C,
         n_iter=np.array([solution.n_iter for solution in solutions]),
         converged=all(solution.gradient <= estimator.tol for solution in solutions),
+        definite=not any(solution.negative for solution in solutions),
         n_jobs=n_jobs,
         dtype=dtype,
     )
 
 
-def warn_unconverged(solutions: Iterable[Solution], tol: float, stacklevel: int) -> None:
-    """Warn if a gradient is above the tolerance, or lost in the rounding of its terms."""
+def warn_unconverged(solutions: Sequence[Solution], tol: float, stacklevel: int) -> None:
+    """Warn if a gradient is above the tolerance, or lost in the rounding of its terms.
+
+    And if there would be no minimum, were it not for negative eigenvalues that are set to zero.
+    """
+    negative = max(solution.negative for solution in solutions)
+    if negative > 0:
+        warnings.warn(
+            "the kernel matrix is not positive semi-definite, so that kernel logistic regression "
+            f"has no minimum: negative eigenvalues, up to {negative:.2g} of the largest one, are "
+            "set to zero. If that is much, choose another kernel, such as 'rbf', or other "
+            "parameters, or scale the features.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
     worst = max(solutions, key=lambda solution: (not solution.gradient <= tol, solution.shown))
     if worst.shown <= tol:
         return

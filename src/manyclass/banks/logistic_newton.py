@@ -23,7 +23,13 @@ from scipy.special import expit
 
 from manyclass.banks.generic import Untrusted
 from manyclass.banks.logistic_loss import Array, Loss, Point, gradient_of
-from manyclass.banks.logistic_steps import EPSILON, ROUGH, Newton, newton_matrix
+from manyclass.banks.logistic_steps import (
+    EPSILON,
+    ROUGH,
+    IndefiniteKernelError,
+    Newton,
+    newton_matrix,
+)
 from manyclass.banks.symmetric_products import accurate_product, symmetric_product
 
 FEW = 64  # coefficients that bear what all others are rounded by
@@ -45,6 +51,8 @@ class Solution(NamedTuple):
     """max |a_i - C s_i (t_i - p_i)| or |sum_i C s_i (t_i - p_i)|, relative to the largest C s_i."""
     shown: float
     """The same if K a is computed in float64, whose rounding it may be lost in."""
+    negative: float = 0.0
+    """Size of the least eigenvalue of K, relative to the largest, if it had to be set to zero."""
 
 
 def solve(
@@ -68,7 +76,8 @@ def solve(
     Parameters
     ----------
     K : array of shape (n, n)
-        Kernel matrix, symmetric and positive semi-definite.
+        Kernel matrix, symmetric. Should it turn out to have negative eigenvalues, so that there
+        is no minimum, they count as zero; coefficients stay where the others are.
     positive : bool array of shape (n,)
         The samples with y = +1; there are some of both.
     bound : array of shape (n,)
@@ -84,11 +93,6 @@ def solve(
     -------
     Solution
 
-    Raises
-    ------
-    ValueError
-        If the kernel turns out to have a negative eigenvalue: nothing is least then.
-
     Examples
     --------
     >>> import numpy as np
@@ -97,6 +101,26 @@ def solve(
     >>> solve(K, np.array([True, False]), np.ones(2)).dual.round(4)
     array([ 0.4446, -0.4446])
     """
+    try:
+        return _solve(K, positive, bound, tol, max_iter, start)
+    except IndefiniteKernelError:
+        values, vectors = np.linalg.eigh(K)
+        kept = values > EPSILON * len(K) * np.abs(values).max()
+        part = vectors[:, kept]
+        found = _solve((part * values[kept]) @ part.T, positive, bound, tol, max_iter, start)
+        # Where K is not zero on them, coefficients give the margins of its part by K itself.
+        dual = part @ (part.T @ found.dual)
+        return found._replace(dual=dual, negative=float(-values[0] / np.abs(values).max()))
+
+
+def _solve(
+    K: Array,
+    positive: NDArray[np.bool_],
+    bound: Array,
+    tol: float,
+    max_iter: int,
+    start: tuple[Array, float] | None,
+) -> Solution:
     loss, inner = Loss(np.where(positive, 1.0, -1.0), bound), _centred(K)
     newton = Newton(_certain(inner, bound, _size(K)), bound, _size(K))
     if start is not None and inner is not K:

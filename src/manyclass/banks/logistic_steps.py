@@ -37,6 +37,10 @@ ROUNDING = 1e-12  # of sums, relative to their terms
 EPSILON = float(np.finfo(np.float64).eps)
 
 
+class IndefiniteKernelError(ValueError):
+    """A kernel matrix that has negative eigenvalues, so that nothing is least."""
+
+
 class Direction(NamedTuple):
     """A Newton step."""
 
@@ -181,7 +185,7 @@ def _cholesky_solver(matrix: Array) -> Solver:
     try:
         upper = np.linalg.cholesky(matrix).T  # numpy's, since it frees the interpreter lock
     except np.linalg.LinAlgError:
-        raise _indefinite() from None
+        raise IndefiniteKernelError from None
     return lambda v: dpotrs(upper, v)[0]
 
 
@@ -271,14 +275,14 @@ def _direction(K: Array, loss: Loss, at: Point, factor: _Factor, size: float) ->
         Bp = p + root * Kp
         curvature = float(p @ Bp)
         if curvature <= 0:
-            raise _indefinite()
+            raise IndefiniteKernelError
         alpha, last = norm / curvature, norm
         da += alpha * root * p
         Kda += alpha * Kp
         residual -= alpha * Bp
     terms = size * np.abs(da).sum() * (np.abs(da) + np.abs(at.r)).sum()
     if da @ Kda < -ROUNDING * terms:
-        raise _indefinite()
+        raise IndefiniteKernelError
     return Direction(da, db, Kda, slope, products == limit)
 
 
@@ -326,11 +330,3 @@ def _step_length(loss: Loss, at: Point, to: Direction) -> float:
         if square < 0.0 and length > ENDLESS:  # a minimum that rounding hides
             return 0.0
     return length
-
-
-def _indefinite() -> ValueError:
-    return ValueError(
-        "the kernel matrix is not positive semi-definite, so that kernel logistic regression has "
-        "no minimum. Choose another kernel, such as 'rbf', or other parameters, scale the features "
-        "if they are large, or set the negative eigenvalues of a precomputed matrix to zero."
-    )

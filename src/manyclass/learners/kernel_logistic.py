@@ -65,9 +65,10 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
     C : float, default=1.0
         Inverse of the strength of regularisation.
     kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
-        A function gets two arrays of samples and returns their kernel matrix. It must be
-        positive semi-definite: without, the objective has no minimum, which is an error as
-        soon as a step of the solver finds out. "sigmoid" often is not.
+        A function gets two arrays of samples and returns their kernel matrix. It should be
+        positive semi-definite, which "sigmoid" often is not: the objective has no minimum then.
+        As soon as a step of the solver finds out, negative eigenvalues are set to zero, and a
+        warning tells how large they are.
     gamma : {"scale", "auto"} or float, default="scale"
         Of "rbf", "poly" and "sigmoid", as in :class:`~sklearn.svm.SVC`. The variance that
         "scale" divides by is weighted like the samples.
