@@ -85,17 +85,14 @@ def left_out_probabilities(
     rows : int array
     r : array of shape (rows, l)
     """
-    folds: list[Indices] = []
-    if method is not None and _are_few(y, len(code), weights):
-        used = np.flatnonzero(weights > 0)
-        again = folds_again(None if numbers is None else numbers[used], y[used], len(code))
-        folds = [used[test] for _, test in again if np.isin(rows, used[test]).any()]
-    if not folds:
+    tests = _to_leave_out(y, len(code), weights, rows, numbers)
+    if method is None or not tests:
         yield from _blocks(calibration, scores, rows, code.shape[1])
-    for test in folds:
+        return
+    for test in tests:
         others = weights.copy()
         others[test] = 0.0
-        without = calibrate(str(method), scores, y, code, others)
+        without = calibrate(method, scores, y, code, others)
         yield from _blocks(without, scores, rows[np.isin(rows, test)], code.shape[1])
 
 
@@ -108,8 +105,13 @@ def _blocks(
         yield block, r if calibration is None else calibration.transform(r, out=r)
 
 
-def _are_few(y: Indices, n_classes: int, weights: Floats) -> bool:
-    """Tell whether samples of a class are few; but there is a class with two of them."""
-    in_use = class_sizes(y, n_classes, weights)
-    few = in_use.sum() < FEW_OF_A_CLASS * np.count_nonzero(in_use)
-    return bool(few and np.bincount(y[weights > 0]).max(initial=0) >= 2)
+def _to_leave_out(
+    y: Indices, n_classes: int, weights: Floats, rows: Indices, numbers: Indices | None
+) -> list[Indices]:
+    """Return the samples to leave out together: none if there are enough, or one of each class."""
+    used, in_use = np.flatnonzero(weights > 0), class_sizes(y, n_classes, weights)
+    enough = in_use.sum() >= FEW_OF_A_CLASS * np.count_nonzero(in_use)
+    if enough or np.bincount(y[used]).max(initial=0) < 2:
+        return []
+    folds = folds_again(None if numbers is None else numbers[used], y[used], n_classes)
+    return [used[test] for _, test in folds if np.isin(rows, used[test]).any()]

@@ -290,7 +290,7 @@ def fit_kernel_logistic_bank(
     shape = X.shape[0], code.shape[1]
     duals = coo_array((values, (np.concatenate(used), index)), shape=shape).tocsr()
     duals.eliminate_zeros()
-    warn_unconverged(solutions, estimator.tol, stacklevel=7)
+    warn_of_solutions(solutions, estimator.tol, stacklevel=7)
     return KernelLogisticBank(
         kernel,
         X,
@@ -308,10 +308,10 @@ def fit_kernel_logistic_bank(
     )
 
 
-def warn_unconverged(solutions: Sequence[Solution], tol: float, stacklevel: int) -> None:
+def warn_of_solutions(solutions: Sequence[Solution], tol: float, stacklevel: int) -> None:
     """Warn if a gradient is above the tolerance, or lost in the rounding of its terms.
 
-    And if there would be no minimum, were it not for negative eigenvalues that are set to zero.
+    And if there would be no minimum, had negative eigenvalues not been set to zero.
     """
     negative = max(solution.negative for solution in solutions)
     if negative > 0:

@@ -40,6 +40,13 @@ EPSILON = float(np.finfo(np.float64).eps)
 class IndefiniteKernelError(ValueError):
     """A kernel matrix that has negative eigenvalues, so that nothing is least."""
 
+    def __init__(self):
+        super().__init__(
+            "the kernel matrix is not positive semi-definite, so that kernel logistic regression "
+            "has no minimum. Choose another kernel, such as 'rbf', or other parameters, or scale "
+            "the features."
+        )
+
 
 class Direction(NamedTuple):
     """A Newton step."""

@@ -21,7 +21,7 @@ from manyclass.banks.kernel_logistic import (
     accepted_sparse,
     gram,
     scale_gamma,
-    warn_unconverged,
+    warn_of_solutions,
 )
 from manyclass.banks.kernels import Kernel
 from manyclass.banks.logistic_loss import TINY
@@ -190,7 +190,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
                 max_iter=self.max_iter,
                 start=self._start(len(problem.K)),
             )
-            warn_unconverged([solution], self.tol, stacklevel=3)
+            warn_of_solutions([solution], self.tol, stacklevel=3)
         self.classes_, self.kernel_ = problem.classes, problem.kernel
         self.support_, self.support_vectors_ = problem.support, problem.vectors
         self.dual_coef_ = solution.dual[None]
@@ -401,5 +401,5 @@ def kernel_logistic_path(
         start = dual_coef[m, problem.support], intercept[m] = solution.dual, solution.intercept
         n_iter[m] = solution.n_iter
         solutions.append(solution)
-    warn_unconverged(solutions, tol, stacklevel=3)
+    warn_of_solutions(solutions, tol, stacklevel=3)
     return KernelLogisticPath(Cs, dual_coef, intercept, n_iter)
