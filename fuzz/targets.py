@@ -24,7 +24,14 @@ from fuzz.arrays import (
     ternary,
 )
 from manyclass import codes, couple, coupling
-from manyclass.calibration import Isotonic, Sigmoid, apply_temperature, fit_temperature
+from manyclass.calibration import (
+    Calibration,
+    Isotonic,
+    RobustSigmoid,
+    Sigmoid,
+    apply_temperature,
+    fit_temperature,
+)
 from manyclass.decoding import Hamming, LossBased, LossWeighted, MaxWins, WinnerTakesAll
 
 PAIRWISE = ("vote", "ht", "ht-noniterative", "wlw1", "wlw2", "pkpd", "refregier-vallet", "logit")
@@ -269,7 +276,7 @@ def decoders(rng: Rng) -> None:
         raise Invalid("a tie is left")
 
 
-def _calibrate(rng: Rng, calibration: Sigmoid | Isotonic) -> None:
+def _calibrate(rng: Rng, calibration: Calibration) -> None:
     n, n_columns = size(rng, 1, 80), size(rng, 1, 12)
     f = scores(rng, (n, n_columns), nan=0.3)
     sides = rng.choice(
@@ -298,8 +305,8 @@ def plain_or_not(rng: Rng, array: NDArray) -> NDArray:
 
 
 def sigmoids(rng: Rng) -> None:
-    """Platt's sigmoid."""
-    _calibrate(rng, Sigmoid())
+    """Platt's sigmoid, and the one of scores that are drawn in."""
+    _calibrate(rng, one_of(rng, Sigmoid(), RobustSigmoid()))
 
 
 def isotonics(rng: Rng) -> None:

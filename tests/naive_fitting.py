@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import exp, fsum, inf, log, log1p, nan
+from math import copysign, exp, fsum, inf, isinf, log, log1p, nan
 from typing import Any
 
 import numpy as np
@@ -133,6 +133,25 @@ def sigmoid_gradient(f, sides, weights, a: float, b: float) -> tuple[float, floa
     ]
     slope = fsum(e * (score - mean) for e, score in zip(errors, f, strict=True))
     return slope / (total * spread), fsum(errors) / total
+
+
+def typical_size(f: Sequence[float], weights: Sequence[float]) -> float:
+    """The size of a score that half of the weight does not exceed; infinity if that is 0."""
+    total, reached = fsum(weights), 0.0
+    for size, w in sorted((abs(score), w) for score, w in zip(f, weights, strict=True)):
+        reached += w
+        if reached >= (0.5 - 1e-9) * total:
+            return size if size > 0 else inf
+    return inf
+
+
+def drawn_in(score: float, limit: float) -> float:
+    """The score up to the limit; beyond, what grows like its logarithm."""
+    if not abs(score) > limit:
+        return score
+    if isinf(score):
+        return score
+    return copysign(limit * (1 + log(abs(score)) - log(limit)), score)
 
 
 def isotonic(f, targets, weights) -> list[float]:

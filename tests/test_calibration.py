@@ -11,11 +11,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.calibration import _sigmoid_calibration
 
-from manyclass.calibration import Isotonic, Sigmoid
+from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
+from manyclass.tails import draw_in
 
 quick = settings(deadline=None, max_examples=40)
 seeds = st.integers(0, 2**32 - 1)
-both = pytest.mark.parametrize("method", [Sigmoid, Isotonic])
+each = pytest.mark.parametrize("method", [Sigmoid, RobustSigmoid, Isotonic])
 
 
 def one_column(calibration, f, sides, weights=None):
@@ -130,6 +131,84 @@ class TestSigmoid:
         assert_allclose(model.transform(f), expit(f))
 
 
+class TestRobustSigmoid:
+    @quick
+    @given(column=scored())
+    def test_it_is_the_sigmoid_of_what_was_drawn_in(self, column):
+        f, sides, weights = column
+        model = RobustSigmoid()
+        r = one_column(model, f, sides, weights)
+        limit = naive.typical_size(f, weights)
+        assert model.limits_[0] == limit
+        drawn = [naive.drawn_in(score, limit) for score in f]
+        a, b = model.slopes_[0], model.intercepts_[0]
+        assert_allclose(naive.sigmoid_gradient(drawn, sides, weights, a, b), 0.0, atol=1e-8)
+        expected = [naive.sigmoid(score, a, b) for score in drawn]
+        assert_allclose(r, expected, atol=1e-9)
+
+    @quick
+    @given(column=scored())
+    def test_swapping_the_sides_mirrors_it(self, column):
+        f, sides, weights = column
+        r = one_column(RobustSigmoid(), f, sides, weights)
+        assert_allclose(one_column(RobustSigmoid(), -f, -sides, weights), 1 - r, atol=1e-7)
+
+    @quick
+    @given(seed=seeds, scale=st.floats(-12, 12).map(lambda e: 10.0**e))
+    def test_the_scale_of_the_scores_does_not_matter(self, seed, scale):
+        f, sides = noisy(seed)
+        expected = one_column(RobustSigmoid(), f, sides)
+        assert_allclose(one_column(RobustSigmoid(), scale * f, sides), expected, atol=1e-9)
+
+    def test_one_far_score_hardly_bends_it(self):
+        """Platt's sigmoid it makes flat: a score on the wrong side, a hundred times as far out."""
+        f, sides = noisy(5, n=200, noise=0.3)
+        spoiled = np.r_[f, 100.0], np.r_[sides, -1]
+        changed = {
+            method: np.abs(one_column(method(), *spoiled)[:-1] - one_column(method(), f, sides))
+            for method in (Sigmoid, RobustSigmoid)
+        }
+        assert changed[Sigmoid].max() > 0.3
+        assert changed[RobustSigmoid].max() < 0.15
+
+    def test_infinite_scores_are_as_good_as_certain(self):
+        f, sides = noisy(0, n=200)
+        f[np.argmax(f)], f[np.argmin(f)] = np.inf, -np.inf
+        r = one_column(RobustSigmoid(), f, sides)
+        assert np.isfinite(r).all()
+        assert r[np.isposinf(f)] == r.max() and r[np.isneginf(f)] == r.min()
+
+    def test_half_of_the_scores_at_zero_leave_the_others_as_they_are(self):
+        f, sides = noisy(0)
+        f[::2] = 0.0
+        r = one_column(RobustSigmoid(), f, sides)
+        assert_array_equal(r, one_column(Sigmoid(), f, sides))
+
+
+class TestDrawIn:
+    @quick
+    @given(
+        f=st.lists(st.floats(allow_nan=True, allow_subnormal=True), min_size=1, max_size=9),
+        limit=st.floats(1e-300, np.inf, exclude_min=False),
+    )
+    def test_any_score_and_limit(self, f, limit):
+        drawn = draw_in(np.array([f]).T, np.array([limit]))[:, 0]
+        assert_allclose(drawn, [naive.drawn_in(score, limit) for score in f], rtol=1e-12)
+
+    @quick
+    @given(f=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30), limit=st.floats(1e-3, 1e3))
+    def test_it_keeps_the_order(self, f, limit):
+        drawn = draw_in(np.sort(f)[:, None], np.array([limit]))[:, 0]
+        assert (np.diff(drawn) >= 0).all()
+
+    def test_it_may_write_to_its_input(self):
+        f = np.linspace(-9, 9, 12).reshape(4, 3)
+        limits = np.array([1.0, 2.0, np.inf])
+        expected = draw_in(f, limits)
+        assert draw_in(f, limits, out=f) is f
+        assert_array_equal(f, expected)
+
+
 class TestIsotonic:
     @quick
     @given(column=scored())
@@ -165,9 +244,9 @@ class TestIsotonic:
         assert (np.diff(r) >= 0).all() and r[0] < r[1] < 0.5 < r[3] < r[4]
 
 
-@both
+@each
 class TestColumns:
-    """What both methods do with many columns."""
+    """What all methods do with many columns."""
 
     @staticmethod
     def many(seed=0, n=40, n_columns=5):
@@ -210,7 +289,7 @@ class TestColumns:
             assert_array_equal(array, copy)
 
 
-@both
+@each
 class TestColumnsThatBorrow:
     """Columns without scores of both sides, beside one that has them and is not even at 0."""
 

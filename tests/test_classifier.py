@@ -36,7 +36,7 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, DecisionClassifier, _predicting, codes, couple
 from manyclass.banks import LinearBank
-from manyclass.calibration import Isotonic, Sigmoid
+from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
 from manyclass.coupling import HastieTibshirani, KullbackLeibler
 from manyclass.decoding import LossBased
 from manyclass.folds import make_folds
@@ -183,11 +183,14 @@ class TestCalibration:
         assert isinstance(auto.calibration_, Sigmoid)
         assert_array_equal(auto.predict_proba(X), explicit.predict_proba(X))
 
-    @pytest.mark.parametrize(("name", "cls"), [("sigmoid", Sigmoid), ("isotonic", Isotonic)])
+    @pytest.mark.parametrize(
+        ("name", "cls"),
+        [("sigmoid", Sigmoid), ("robust-sigmoid", RobustSigmoid), ("isotonic", Isotonic)],
+    )
     @pytest.mark.parametrize("estimator", [LogisticRegression(), MARGINS, GaussianNB()])
     def test_explicit_methods_are_used_whatever_the_estimator(self, estimator, name, cls):
         model = CoupledClassifier(estimator, calibration=name).fit(X, y)
-        assert isinstance(model.calibration_, cls)
+        assert type(model.calibration_) is cls
         assert model.score(X, y) > 0.5
 
     def test_none_takes_probabilities_as_they_are(self):

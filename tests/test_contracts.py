@@ -294,7 +294,7 @@ class TestNothingDependsOnNamesPiecesOrJobs:
         self.compare(model, other)
 
     @pytest.mark.parametrize("estimator", EXACT.values(), ids=EXACT)
-    @pytest.mark.parametrize("calibration", ["auto", "sigmoid", "isotonic"])
+    @pytest.mark.parametrize("calibration", ["auto", "sigmoid", "robust-sigmoid", "isotonic"])
     def test_whatever_the_estimator_and_the_calibration(self, estimator, calibration):
         model = build(estimator, calibration=calibration)
         self.compare(model.fit(X, y), clone_with(model).fit(X, self.renamed))

@@ -20,7 +20,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from fuzz.targets import TARGETS, attack, check_probabilities, target_of
 from manyclass import CoupledClassifier, CoupledSVC, DecisionClassifier, codes, couple
-from manyclass.calibration import Isotonic, Sigmoid, fit_temperature
+from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid, fit_temperature
 from manyclass.coupling import KullbackLeibler, LeastSquares, RefregierVallet, Zadrozny
 from manyclass.decoding import Hamming
 from manyclass.experiments.results import COLUMNS, Results
@@ -279,7 +279,7 @@ class TestFaultsThatWere:
 
     @pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e160, 1e300, 1.7e308])
     @pytest.mark.parametrize("weight", [1e-310, 1.0, 1e308])
-    @pytest.mark.parametrize("calibration", [Sigmoid, Isotonic])
+    @pytest.mark.parametrize("calibration", [Sigmoid, RobustSigmoid, Isotonic])
     def test_scores_and_weights_of_any_size_are_calibrated(self, calibration, weight, scale):
         scores = np.linspace(-1, 1, 20)[:, None] * scale
         sides = np.where(np.arange(20) % 7 < 3, -1, 1)[:, None].astype(np.int8)

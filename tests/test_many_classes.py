@@ -22,7 +22,7 @@ from sklearn.svm import LinearSVC
 from manyclass import CoupledClassifier, _coupled, _predicting, calibration, codes, couple, crossfit
 from manyclass.banks import LinearBank, fit_bank
 from manyclass.banks.generic import ConstantModel, column_batches
-from manyclass.calibration import Isotonic, Sigmoid
+from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
 from manyclass.coupling import LeastSquares, pairwise
 from manyclass.coupling.base import column_lists
 from manyclass.crossfit import OutOfSample, enough_for_temperature
@@ -383,7 +383,7 @@ def test_folds_end_when_there_is_enough(enough):
     assert_array_equal(scores.complete_rows(), expected)
 
 
-@pytest.mark.parametrize("method", [Sigmoid, Isotonic])
+@pytest.mark.parametrize("method", [Sigmoid, RobustSigmoid, Isotonic])
 @pytest.mark.parametrize("columns", [1, 4, 100])
 @pytest.mark.parametrize("code", [codes.one_vs_one(6), codes.one_vs_rest(6)], ids=["ovo", "ovr"])
 def test_calibration_of_a_few_columns_at_a_time(method, columns, code, monkeypatch):

@@ -38,7 +38,7 @@ from sklearn.svm import SVC, LinearSVC, NuSVC
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC, __version__, codes, couple
-from manyclass.calibration import Isotonic, Sigmoid, apply_temperature
+from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid, apply_temperature
 from manyclass.combining import names, resolve
 from manyclass.coupling import RefregierVallet
 from manyclass.export import graph as graph_module
@@ -155,7 +155,7 @@ def test_learners(samples, estimator, code):
 
 
 @pytest.mark.parametrize("estimator", [LinearSVC(), SVC(), KernelLogisticRegression()], ids=repr)
-@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("calibration", ["sigmoid", "robust-sigmoid", "isotonic"])
 @pytest.mark.parametrize("code", ["one-vs-one", "ordinal"])
 def test_codes_and_calibrations(samples, estimator, calibration, code):
     X, y = samples(3)
@@ -174,13 +174,13 @@ def test_sparse_codes(samples, calibration):
 
 
 PAIRED = [(combiner, "sigmoid") for combiner in [*PAIRWISE, "noniterative", "softmax-simplified"]]
-WLW2 = [("wlw2", "sigmoid"), ("wlw2", "isotonic")]
+WLW2 = [("wlw2", "sigmoid"), ("wlw2", "isotonic"), ("wlw2", "robust-sigmoid")]
 
 
 @pytest.mark.parametrize(
     ("k", "combiner", "calibration"),
     [
-        *((k, *parts) for k in (2, 3, 10) for parts in [*PAIRED, WLW2[1]]),
+        *((k, *parts) for k in (2, 3, 10) for parts in [*PAIRED, *WLW2[1:]]),
         *((26, *parts) for parts in [*WLW2, ("vote", "sigmoid"), ("logit", "sigmoid")]),
     ],
 )
@@ -331,7 +331,7 @@ def calibration_of(kind):
     return fitted, run_piece(plan_calibration(fitted), 5), scores
 
 
-@pytest.mark.parametrize("kind", [Sigmoid, Isotonic])
+@pytest.mark.parametrize("kind", [Sigmoid, RobustSigmoid, Isotonic])
 @settings(deadline=None, max_examples=50)
 @given(f=hnp.arrays(np.float64, (3, 5), elements=MARGINS))
 def test_calibrations_on_any_margins(kind, f):
@@ -339,7 +339,7 @@ def test_calibrations_on_any_margins(kind, f):
     assert_allclose(run(f), fitted.transform(f), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", [Sigmoid, Isotonic])
+@pytest.mark.parametrize("kind", [Sigmoid, RobustSigmoid, Isotonic])
 def test_calibrations_at_their_own_scores(kind):
     fitted, run, scores = calibration_of(kind)
     assert_allclose(run(scores), fitted.transform(scores), rtol=0, atol=1e-12)

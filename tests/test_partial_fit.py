@@ -33,7 +33,13 @@ from threadpoolctl import threadpool_limits
 from manyclass import CoupledClassifier, CoupledSVC, _reservoir, codes, couple
 from manyclass._reservoir import Reservoir, capacity
 from manyclass.banks import LinearBank
-from manyclass.calibration import Isotonic, Sigmoid, apply_temperature, fit_temperature
+from manyclass.calibration import (
+    Isotonic,
+    RobustSigmoid,
+    Sigmoid,
+    apply_temperature,
+    fit_temperature,
+)
 
 X, y = make_blobs(400, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 names = np.array(["ant", "bee", "cat", "dog"])[y]
@@ -258,7 +264,10 @@ class TestBeforeThereAreScores:
 
 
 class TestCalibration:
-    @pytest.mark.parametrize(("name", "cls"), [("sigmoid", Sigmoid), ("isotonic", Isotonic)])
+    @pytest.mark.parametrize(
+        ("name", "cls"),
+        [("sigmoid", Sigmoid), ("robust-sigmoid", RobustSigmoid), ("isotonic", Isotonic)],
+    )
     @pytest.mark.parametrize("estimator", [GaussianNB(), LeastSquares()])
     def test_methods(self, estimator, name, cls):
         model = stream(CoupledClassifier(estimator, calibration=name))

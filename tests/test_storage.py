@@ -77,6 +77,7 @@ COUPLED = {
     "svc sparse matrix": (CoupledSVC(), csr_matrix(X)),
     "svc sparse array": (CoupledSVC(kernel="linear"), csr_array(X)),
     "isotonic": (CoupledClassifier(SVC(), calibration="isotonic"), X),
+    "robust": (CoupledSVC(kernel="linear", calibration="robust-sigmoid"), X),
     "sigmoid of probabilities": (CoupledClassifier(GaussianNB(), calibration="sigmoid"), X),
     "no calibration": (CoupledClassifier(GaussianNB(), cv=None, temperature=False), X),
     "nu": (CoupledClassifier(NuSVC(nu=0.1)), X),

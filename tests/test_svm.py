@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC, codes, couple
 from manyclass.banks import KernelBank
-from manyclass.calibration import Isotonic, Sigmoid
+from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
 
 X, y = make_blobs(80, n_features=3, centers=4, cluster_std=2.0, random_state=0)
 X_new = make_blobs(50, n_features=3, centers=4, cluster_std=6.0, random_state=1)[0]
@@ -54,6 +54,7 @@ EXACT = {"gamma": 0.1, "tol": 1e-10}
         CoupledSVC(**EXACT),
         CoupledSVC(cv=3, code="one-vs-rest", combiner="normalize", **EXACT),
         CoupledSVC(kernel="linear", C=0.1, **EXACT),
+        CoupledSVC(kernel="linear", C=0.1, calibration="robust-sigmoid", **EXACT),
     ],
     expected_failed_checks=lambda estimator: {},
 )
@@ -414,7 +415,7 @@ def lenders(seed=0):
     return rng.normal(size=(40, 3)) + 0.8 * sides, sides, rng.uniform(0.5, 2.0, 40)
 
 
-@pytest.mark.parametrize("calibration", [Sigmoid, Isotonic])
+@pytest.mark.parametrize("calibration", [Sigmoid, RobustSigmoid, Isotonic])
 def test_one_sided_columns_borrow(calibration):
     scores, sides, weights = lenders()
     fitted = calibration().fit(scores, sides, weights)
@@ -432,7 +433,7 @@ def test_one_sided_columns_borrow(calibration):
 
 
 @pytest.mark.parametrize("missing", ["nan", "weight"])
-@pytest.mark.parametrize("calibration", [Sigmoid, Isotonic])
+@pytest.mark.parametrize("calibration", [Sigmoid, RobustSigmoid, Isotonic])
 def test_what_counts_as_one_sided(calibration, missing):
     """A side whose scores are NaN, or weigh nothing, is not there."""
     scores, sides, weights = lenders()
@@ -447,7 +448,7 @@ def test_what_counts_as_one_sided(calibration, missing):
     assert_allclose(fitted.transform(grid), expected.transform(grid), atol=1e-8)
 
 
-@pytest.mark.parametrize("calibration", [Sigmoid, Isotonic])
+@pytest.mark.parametrize("calibration", [Sigmoid, RobustSigmoid, Isotonic])
 def test_without_lenders_a_column_keeps_its_own_answer(calibration):
     scores, sides, weights = lenders()
     scores, sides = scores[:, [2]], sides[:, [2]]

@@ -209,7 +209,8 @@ def test_sigmoids_are_those_of_first_classes(rows):
 
 
 def test_sigmoids_that_are_not_there():
-    for params in ({"calibration": "isotonic"}, {"code": "one-vs-rest", "combiner": "kl"}):
+    others = {"calibration": "isotonic"}, {"calibration": "robust-sigmoid"}
+    for params in (*others, {"code": "one-vs-rest", "combiner": "kl"}):
         model = CoupledSVC(**params).fit(X, y)
         assert not hasattr(model, "probA_")
         assert not hasattr(model, "probB_")

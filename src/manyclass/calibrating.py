@@ -31,7 +31,7 @@ def calibrate(
 
     Parameters
     ----------
-    method : {"sigmoid", "isotonic"}
+    method : {"sigmoid", "robust-sigmoid", "isotonic"}
     scores : array of shape (n, l), or OutOfSample
         Out-of-sample scores.
     y, code : class indices and code matrix

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
 from manyclass._sigmoid_kernel import HEAVIEST, fit_sigmoids
+from manyclass.tails import draw_in, typical_sizes
 
 # They are at home in temperature.py, and known by this address, too.
 from manyclass.temperature import FLOOR as FLOOR
@@ -171,12 +172,58 @@ class Sigmoid(Calibration):
             for first in range(0, len(scores), rows):
                 block = r[first : first + rows]
                 np.clip(scores[first : first + rows], -FARTHEST, FARTHEST, out=block)
+                self._prepare(block)
                 block *= self.slopes_
                 block += self.intercepts_
                 np.exp(block, out=block)
                 block += 1.0
                 np.reciprocal(block, out=block)
         return r
+
+    def _prepare(self, scores: NDArray[np.float64]) -> None:
+        """Change scores in place to what the sigmoids are of."""
+
+
+class RobustSigmoid(Sigmoid):
+    """Platt's sigmoid of scores whose tails are drawn in.
+
+    Margins without bound, as of linear and polynomial machines, have long tails: far out, twice
+    the margin is not twice the evidence. A sigmoid that is to suit them suits the close cases
+    less. Beyond the typical size c of a column's out-of-sample scores, their median, f counts as
+    c (1 + log(f / c)), on either side: the odds are a power of the margin there. The scale of
+    the scores does not matter, and their order stays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.calibration import RobustSigmoid, Sigmoid
+    >>> scores = np.array([[-90.0], [-1.0], [-0.5], [0.5], [1.0], [70.0]])
+    >>> sides = np.array([[-1], [-1], [1], [-1], [1], [1]], dtype=np.int8)
+    >>> for method in Sigmoid, RobustSigmoid:
+    ...     print(method().fit(scores, sides, np.ones(6)).transform(scores).round(2).ravel())
+    [0.18 0.51 0.51 0.51 0.51 0.78]
+    [0.18 0.43 0.47 0.54 0.57 0.81]
+    """
+
+    def _begin(self, n_columns):
+        super()._begin(n_columns)
+        self.limits_ = np.empty(n_columns)
+
+    def _fit_block(self, block):
+        weights = np.minimum(block.weights, HEAVIEST)
+        limits = typical_sizes(block.scores, _usable(block), weights)
+        self.limits_[block.columns] = limits
+        super()._fit_block(block._replace(scores=draw_in(block.scores, limits)))
+
+    def _lend(self, alone, pooled):
+        f, side, weight = pooled
+        f = f[:, None]
+        limits = typical_sizes(f, np.ones(f.shape, dtype=bool), np.minimum(weight, HEAVIEST))
+        self.limits_[alone] = limits
+        super()._lend(alone, (draw_in(f, limits)[:, 0], side, weight))
+
+    def _prepare(self, scores):
+        draw_in(scores, self.limits_, out=scores)
 
 
 class Isotonic(Calibration):
@@ -283,4 +330,8 @@ def _pool(blocks: ColumnBlocks, lends: NDArray[np.bool_]) -> Pooled:
     return f, side, weight
 
 
-CALIBRATIONS: dict[str, type[Calibration]] = {"sigmoid": Sigmoid, "isotonic": Isotonic}
+CALIBRATIONS: dict[str, type[Calibration]] = {
+    "sigmoid": Sigmoid,
+    "robust-sigmoid": RobustSigmoid,
+    "isotonic": Isotonic,
+}

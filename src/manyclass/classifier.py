@@ -32,10 +32,12 @@ class CoupledClassifier(IncrementalBase):
         A coupling rule (see :func:`couple`) or a trained soft-max function (see
         :mod:`manyclass.softmax`), which give ``predict_proba``; or a label decoder (see
         :mod:`manyclass.decoding`, :mod:`manyclass.reliability_decoding`), which does not.
-    calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
-        How scores become probabilities. "auto" takes the estimator's own
-        ``predict_proba`` where it has one and a sigmoid otherwise; ``None`` takes
-        ``predict_proba`` as it is. Label decoders take scores as they are.
+    calibration : {"auto", "sigmoid", "robust-sigmoid", "isotonic"} or None, default="auto"
+        How scores become probabilities: by Platt's sigmoid, one that long tails of the
+        scores do not bend (:class:`~manyclass.calibration.RobustSigmoid`), or isotonic
+        regression. "auto" takes the estimator's own ``predict_proba`` where it has one
+        and Platt's sigmoid otherwise; ``None`` takes ``predict_proba`` as it is. Label
+        decoders take scores as they are.
     cv : int, splitter, iterable of splits, "loo" or None, default=5
         Folds for the out-of-sample scores that calibration, temperature and combiners
         that learn are fitted on. "loo" is analytic leave-one-out, for

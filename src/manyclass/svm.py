@@ -55,8 +55,11 @@ class CoupledSVC(CoupledBase):
         per column.
     combiner : str or Combiner, default="wlw2"
         See :class:`CoupledClassifier`.
-    calibration : {"sigmoid", "isotonic"}, default="sigmoid"
-        How margins become probabilities.
+    calibration : {"sigmoid", "robust-sigmoid", "isotonic"}, default="sigmoid"
+        How margins become probabilities: by Platt's sigmoid, one that long tails of the
+        margins do not bend (:class:`~manyclass.calibration.RobustSigmoid`), or isotonic
+        regression. For kernels other than rbf try the robust one: its log-loss is mostly
+        lower.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
         Where the out-of-sample scores come from: analytic leave-one-out, or folds.
         Leave-one-out that cannot be trusted (a kernel that is not positive definite, a
@@ -260,7 +263,7 @@ class CoupledSVC(CoupledBase):
     def _sigmoids(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         check_is_fitted(self)
         pairs = pair_columns(self.code_)
-        if pairs is None or not isinstance(self.calibration_, Sigmoid):
+        if pairs is None or type(self.calibration_) is not Sigmoid:
             raise AttributeError(
                 "probA_ and probB_ are those of sigmoids of pairs: they need code='one-vs-one', "
                 "calibration='sigmoid' and a combiner of probabilities."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.calibration import FARTHEST, Calibration, Isotonic, Sigmoid
+from manyclass.calibration import FARTHEST, Calibration, Isotonic, RobustSigmoid, Sigmoid
 from manyclass.export.graph import Graph, Piece, Unsupported
 
 
@@ -13,13 +13,13 @@ def plan_calibration(calibration: Calibration | None) -> Piece:
     """Return the piece (l, n) -> (l, n) of a fitted calibration."""
     if calibration is None:
         return lambda graph, scores: scores
-    if type(calibration) is Sigmoid:
+    if type(calibration) is Sigmoid or type(calibration) is RobustSigmoid:
         return _sigmoids(calibration)
     if type(calibration) is Isotonic:
         return _curves(calibration)
     raise Unsupported(
         f"the calibration {type(calibration).__name__} has no graph here. Use 'sigmoid', "
-        "'isotonic' or, for estimators with predict_proba, None."
+        "'robust-sigmoid', 'isotonic' or, for estimators with predict_proba, None."
     )
 
 
@@ -28,9 +28,20 @@ def _sigmoids(calibration: Sigmoid) -> Piece:
 
     def piece(graph: Graph, scores: str) -> str:
         scores = graph.clip(scores, -FARTHEST, FARTHEST)
+        if isinstance(calibration, RobustSigmoid):
+            scores = _drawn_in(graph, scores, calibration.limits_[:, None])
         return graph.inverse_odds(graph.call("Add", graph.call("Mul", scores, slopes), intercepts))
 
     return piece
+
+
+def _drawn_in(graph: Graph, scores: str, limits: NDArray[np.float64]) -> str:
+    """What lies far out counts by its logarithm, as in :func:`manyclass.tails.draw_in`."""
+    limits = np.minimum(limits, FARTHEST)  # whatever is not infinite lies within
+    sizes = graph.call("Abs", scores)
+    beyond = graph.call("Sub", graph.call("Log", sizes), np.log(limits))
+    beyond = graph.call("Mul", graph.call("Add", graph.call("Max", beyond, 0.0), 1.0), limits)
+    return graph.call("Mul", graph.call("Min", sizes, beyond), graph.call("Sign", scores))
 
 
 def _curves(calibration: Isotonic) -> Piece:

@@ -14,6 +14,7 @@ TRUSTED: tuple[str, ...] = (
     "manyclass.banks.linear.LinearBank",
     "manyclass.banks.pairwise.PairwiseModel",
     "manyclass.calibration.Isotonic",
+    "manyclass.calibration.RobustSigmoid",
     "manyclass.calibration.Sigmoid",
     "manyclass.classifier.CoupledClassifier",
     "manyclass.coupling.general.KullbackLeibler",

@@ -37,7 +37,8 @@ NO_LIMIT = 1e-300  # a tolerance that no change but 0 is below
 LOSSES = ("linear", "exponential")
 EQUAL_WEIGHTS = "kl, equal weights"
 COUNTED = ("noniterative", "zadrozny", "kl", EQUAL_WEIGHTS)
-CALIBRATED = (None, *CALIBRATIONS)
+FITTED = ("sigmoid", "isotonic")
+CALIBRATED = (None, *FITTED)
 
 Array = NDArray[np.float64]
 Judged = dict[str, Array]
@@ -163,7 +164,7 @@ def comparisons(code: str) -> list[tuple[str, str]]:
     pairs = [("zadrozny", f"loss-{loss}") for loss in LOSSES]
     pairs += [("zadrozny", "noniterative"), ("kl", "zadrozny"), ("least-squares", "kl")]
     for rule in ("zadrozny", "kl", "least-squares"):
-        pairs += [(f"{rule}/{calibration}", rule) for calibration in CALIBRATIONS]
+        pairs += [(f"{rule}/{calibration}", rule) for calibration in FITTED]
     pairs += [
         (f"{method}/temperature", method)
         for rule in ("kl", "least-squares")
