@@ -26,9 +26,7 @@ from manyclass.banks.own_kernels import OwnKernel, takes_any_rows
 from manyclass.banks.pairwise import part_of
 
 FEW_PRODUCTS = 1e8  # of numbers, for the kernel of a pair: below, a call for each costs too much
-# Bytes of an X that is not copied lightly: 1 MB if it is sparse, 128 MB if not. LIBSVM takes up
-# to a fifth longer to compute with rows of an array that are not next to each other.
-LARGE, LARGE_ARRAY = 2**20, 2**27
+LARGE = 2**20  # bytes of an X that is not copied lightly
 
 
 class WeightFactors(NamedTuple):
@@ -192,7 +190,7 @@ def _is_better_left_whole(machine, X, rows: NDArray[np.intp]) -> bool:
         isinstance(machine.kernel, str)
         and machine.kernel != "precomputed"
         and not isinstance(machine.class_weight, str)  # told by the number of rows
-        and size_in_bytes(X) > (LARGE if issparse(X) else LARGE_ARRAY)
+        and size_in_bytes(X) > LARGE
         and len(rows) < n_samples(X)
         and share_of_rows(X, rows) > 0.5
         and bool((np.diff(rows) > 0).all())
