@@ -21,6 +21,7 @@ from manyclass import CoupledClassifier, CoupledSVC, codes
 from manyclass._sklearn import counts_rows_of_weight
 from manyclass.banks import fit_bank, kernel, libsvm, read_by_bank
 from manyclass.banks.borrowing import RowsOf, share_of_rows, size_in_bytes
+from manyclass.banks.groups import in_batches
 from manyclass.banks.kernels import Kernel, resolve_gamma
 from manyclass.learners import KernelLogisticRegression
 
@@ -207,7 +208,7 @@ class TestMarginsOnce:
         X, y = blobs("C", k=3)
         bank = fit_bank(SVC(C=1e-3), X, y, codes.one_vs_one(3), "margin")
         chunks = bank._chunks(20)
-        batches = kernel._in_batches(chunks, most)
+        batches = in_batches(chunks, most)
         assert [chunk for batch in batches for chunk in batch] == chunks
         sizes = [[len(group.support[part]) for group, part in batch] for batch in batches]
         assert all(len(batch) == 1 or sum(batch) <= most for batch in sizes)

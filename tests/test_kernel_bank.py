@@ -20,7 +20,7 @@ from sklearn.svm import SVC, NuSVC
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledSVC, codes
-from manyclass.banks import KernelBank, fit_bank, kernel, libsvm
+from manyclass.banks import KernelBank, fit_bank, groups, libsvm
 from manyclass.banks._block_kernels import exponentiate
 from manyclass.banks.kernels import Kernel, resolve_gamma
 
@@ -158,7 +158,7 @@ def test_sparse_and_dense_coefficients(dtype, density):
     coef = np.zeros((30, 6), dtype)
     coef[:, columns] = rng.normal(size=(30, 3)) * (rng.random((30, 3)) < density)
     sums = np.ones((6, 7), dtype)
-    kernel._adder(sparse.csr_array(coef), columns)(K, sums)
+    groups._adder(sparse.csr_array(coef), columns)(K, sums)
     assert_allclose(sums, 1.0 + coef.T @ K, rtol=0, atol=30 * np.finfo(dtype).eps)
 
 

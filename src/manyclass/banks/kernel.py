@@ -9,7 +9,7 @@ not multiplied there either.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ from sklearn.utils import check_array
 
 from manyclass._rows import without_duplicates
 from manyclass._sklearn import n_samples
-from manyclass.banks._block_kernels import add_intercepts, spread
+from manyclass.banks._block_kernels import add_intercepts
 from manyclass.banks.borrowing import RowsOf, size_in_bytes
 from manyclass.banks.generic import (
     Bank,
@@ -29,6 +29,7 @@ from manyclass.banks.generic import (
     Scorer,
     column_sizes,
 )
+from manyclass.banks.groups import Adder, Chunk, Group, in_batches
 from manyclass.banks.kernel_left_out import leave_one_out
 from manyclass.banks.kernels import Kernel, Side
 from manyclass.banks.pairwise import slice_rows
@@ -36,7 +37,6 @@ from manyclass.banks.pairwise import slice_rows
 CHUNK = 512  # support vectors at a time
 BLOCK_ENTRIES = 2**15  # of a kernel block, to stay in cache
 SUM_ENTRIES = 2**20  # of the sums of a block of rows: 8 MB
-DENSE = 0.3  # share of non-zero coefficients above which a matrix product is faster
 LEAST_ROWS, MOST_ROWS = 128, 2048
 LEAST_CHUNK, LEAST_BLOCK = 64, 32  # of long rows, while fitting
 # Bytes of support vectors prepared at a time while fitting: 1 MB if they are sparse, 8 MB if not,
@@ -52,58 +52,8 @@ def is_kernel_machine(estimator) -> bool:
     return type(estimator) in (SVC, NuSVC)
 
 
-Adder = Callable[[NDArray[np.floating], NDArray[np.floating]], None]
-"""Adds what a kernel block contributes to the sums of the columns."""
-Chunk = tuple["Group", slice]
-"""Some support vectors of a class."""
 Prepared = list[tuple[Side, Adder]]
 """Support vectors that kernel blocks can be computed of."""
-
-
-@dataclass(frozen=True)
-class Group:
-    """Support vectors of one class and their coefficients in the columns of that class."""
-
-    support: NDArray[np.intp]
-    """Rows of the training data."""
-    vectors: Any
-    """The support vectors; their rows again for a precomputed kernel; for a function of one's
-    own a collection of the type that it was given. While fitting, those of X itself."""
-    columns: NDArray[np.intp]
-    """Columns in which the class takes part."""
-    duals: csr_array
-    """Signed dual coefficients, shape (support vectors, all columns)."""
-    numeric: bool
-    """Whether the vectors are numbers to compute with."""
-
-    @property
-    def coef(self) -> NDArray[np.float64]:
-        """Signed dual coefficients in the columns of the class."""
-        return self.duals[:, self.columns].toarray()
-
-    def chunks(self, size: int) -> list[Chunk]:
-        """Return a few hundred support vectors at a time."""
-        return [(self, slice(a, a + size)) for a in range(0, len(self.support), size)]
-
-    def read(self, part: slice, dtype: type[np.floating]) -> tuple[Any, Adder]:
-        """Return some of the support vectors, and how to add them to the sums."""
-        vectors, duals = slice_rows(self.vectors, part), self.duals[part].astype(dtype)
-        vectors = vectors.astype(dtype, copy=False) if self.numeric else vectors
-        return vectors, _adder(duals, self.columns)
-
-
-def _in_batches(chunks: list[Chunk], most: int) -> list[list[Chunk]]:
-    """Put chunks together, up to so many support vectors; at least one chunk, if there are any."""
-    batches: list[list[Chunk]] = [[]]
-    held = 0
-    for group, part in chunks:
-        size = len(group.support[part])
-        if batches[-1] and held + size > most:
-            batches.append([])
-            held = 0
-        batches[-1].append((group, part))
-        held += size
-    return batches
 
 
 def _aligned(size: int, dtype: type[np.floating]) -> NDArray[np.floating]:
@@ -111,25 +61,6 @@ def _aligned(size: int, dtype: type[np.floating]) -> NDArray[np.floating]:
     array = np.empty(size + LINE // np.dtype(dtype).itemsize, dtype)
     first = -array.ctypes.data % LINE // array.itemsize
     return array[first : first + size]
-
-
-def _adder(duals: csr_array, columns: NDArray[np.intp]) -> Adder:
-    """Return what adds ``duals' K`` to an array of sums, one row per column.
-
-    A support vector has coefficients in few of its class's columns, as a rule.
-    """
-    if duals.nnz > DENSE * duals.shape[0] * len(columns):
-        coef = duals[:, columns].toarray().T
-
-        def add(K, sums):
-            sums[columns] += coef @ K
-
-    else:
-
-        def add(K, sums):
-            spread(K, duals.indptr, duals.indices, duals.data, sums)
-
-    return add
 
 
 class KernelMachine:
@@ -259,7 +190,7 @@ class KernelBank(Bank):
         n_support = sum(len(group.support) for group in self.groups)
         most = n_support * max(self.few_bytes(), total // BATCHES) // max(1, total)
         chunks = self._chunks(int(np.clip(most, LEAST_CHUNK, CHUNK)))
-        batches = [partial(self._prepare, part, dtype) for part in _in_batches(chunks, most)]
+        batches = [partial(self._prepare, part, dtype) for part in in_batches(chunks, most)]
         return self._margins(X, batches, dtype, max(LEAST_BLOCK, most))
 
     def few_bytes(self) -> int:

@@ -12,7 +12,7 @@ from sklearn.svm import SVC, NuSVC
 
 from manyclass import codes
 from manyclass.banks import Bank, ConstantModel, KernelBank, KernelLogisticBank, LinearBank
-from manyclass.banks.kernel import Group
+from manyclass.banks.groups import Group
 from manyclass.banks.kernels import Kernel
 from manyclass.export.graph import Graph, Piece, Unsupported
 

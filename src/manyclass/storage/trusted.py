@@ -7,7 +7,7 @@ TRUSTED: tuple[str, ...] = (
     "manyclass.app.columns.DaysSince1970",
     "manyclass.banks.generic.Bank",
     "manyclass.banks.generic.ConstantModel",
-    "manyclass.banks.kernel.Group",
+    "manyclass.banks.groups.Group",
     "manyclass.banks.kernel.KernelBank",
     "manyclass.banks.kernel_logistic.KernelLogisticBank",
     "manyclass.banks.kernels.Kernel",
