@@ -20,6 +20,7 @@ from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.svm import SVC
 
 from benchmarks.memory import rise_of
 from benchmarks.timing import interleave
@@ -27,6 +28,7 @@ from manyclass import CoupledClassifier, CoupledSVC, datasets, simulated
 
 MB = 2**20
 N_PREDICT, N_FIT, N_FEATURES, K = 1_000_000, 500_000, 50, 10
+N_WIDE, WIDE = 6000, 1000
 N_LETTER = 4000
 SGD = SGDClassifier(loss="log_loss", max_iter=1, tol=None, random_state=0)
 
@@ -58,14 +60,15 @@ def predicting(model) -> list[str]:
     return [f"{rows.nbytes / MB:.0f}", f"{p.nbytes / MB:.0f}", f"{rise - p.nbytes / MB:.0f}"]
 
 
-def fitting(model) -> list[str]:
+def fitting(model, n: int = N_FIT, n_features: int = N_FEATURES) -> list[str]:
     with tempfile.NamedTemporaryFile() as file:
-        rows, labels = rows_on_disk(file.name, N_FIT, N_FEATURES)
+        rows, labels = rows_on_disk(file.name, n, n_features)
         clone(model).fit(rows[:1000], labels[:1000])  # loads code
         rise, _ = rise_of(lambda: model.fit(rows, labels))
     return [f"{rows.nbytes / MB:.0f}", "", f"{rise:.0f}"]
 
 
+BOUND = 1e-3  # C, for which every sample is at it
 REST = {"code": "one-vs-rest", "combiner": "kl"}
 MEASUREMENTS = {
     "predict_proba, 10^6 rows, CoupledClassifier(LogisticRegression())": lambda: predicting(
@@ -78,6 +81,13 @@ MEASUREMENTS = {
     ),
     "fit, 500 000 rows, SGDClassifier, one-vs-rest, cv=None": lambda: fitting(
         CoupledClassifier(SGD, **REST, cv=None)
+    ),
+    "fit, 6000 rows, all of them support vectors, SVC": lambda: fitting(SVC(C=BOUND), N_WIDE, WIDE),
+    "fit, 6000 rows, all of them support vectors, CoupledSVC": lambda: fitting(
+        CoupledSVC(C=BOUND), N_WIDE, WIDE
+    ),
+    "fit, 6000 rows, all of them support vectors, CoupledSVC, cv=5": lambda: fitting(
+        CoupledSVC(C=BOUND, cv=5), N_WIDE, WIDE
     ),
 }
 
