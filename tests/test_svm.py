@@ -54,7 +54,7 @@ EXACT = {"gamma": 0.1, "tol": 1e-10}
         CoupledSVC(**EXACT),
         CoupledSVC(cv=3, code="one-vs-rest", combiner="normalize", **EXACT),
         CoupledSVC(kernel="linear", C=0.1, **EXACT),
-        CoupledSVC(kernel="linear", C=0.1, calibration="robust-sigmoid", **EXACT),
+        CoupledSVC(calibration="robust-sigmoid", **EXACT),
     ],
     expected_failed_checks=lambda estimator: {},
 )
