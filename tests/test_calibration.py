@@ -16,6 +16,7 @@ from manyclass.tails import draw_in
 
 quick = settings(deadline=None, max_examples=40)
 seeds = st.integers(0, 2**32 - 1)
+sigmoids = pytest.mark.parametrize("method", [Sigmoid, RobustSigmoid])
 each = pytest.mark.parametrize("method", [Sigmoid, RobustSigmoid, Isotonic])
 
 
@@ -86,19 +87,21 @@ class TestSigmoid:
         other = naive.sigmoid_loss(f, sides, np.ones(len(f)), a + nudge[0], b + nudge[1])
         assert best <= other + 1e-9
 
+    @sigmoids
     @quick
     @given(column=scored())
-    def test_swapping_the_sides_mirrors_it(self, column):
+    def test_swapping_the_sides_mirrors_it(self, method, column):
         f, sides, weights = column
-        r = one_column(Sigmoid(), f, sides, weights)
-        assert_allclose(one_column(Sigmoid(), -f, -sides, weights), 1 - r, atol=1e-7)
+        r = one_column(method(), f, sides, weights)
+        assert_allclose(one_column(method(), -f, -sides, weights), 1 - r, atol=1e-7)
 
+    @sigmoids
     @quick
     @given(seed=seeds, scale=st.floats(-12, 12).map(lambda e: 10.0**e))
-    def test_the_scale_of_the_scores_does_not_matter(self, seed, scale):
+    def test_the_scale_of_the_scores_does_not_matter(self, method, seed, scale):
         f, sides = noisy(seed)
-        expected = one_column(Sigmoid(), f, sides)
-        assert_allclose(one_column(Sigmoid(), scale * f, sides), expected, atol=1e-9)
+        expected = one_column(method(), f, sides)
+        assert_allclose(one_column(method(), scale * f, sides), expected, atol=1e-9)
 
     @pytest.mark.parametrize("side", [1, -1])
     def test_one_side_alone_is_answered_by_its_target(self, side):
@@ -145,20 +148,6 @@ class TestRobustSigmoid:
         assert_allclose(naive.sigmoid_gradient(drawn, sides, weights, a, b), 0.0, atol=1e-8)
         expected = [naive.sigmoid(score, a, b) for score in drawn]
         assert_allclose(r, expected, atol=1e-9)
-
-    @quick
-    @given(column=scored())
-    def test_swapping_the_sides_mirrors_it(self, column):
-        f, sides, weights = column
-        r = one_column(RobustSigmoid(), f, sides, weights)
-        assert_allclose(one_column(RobustSigmoid(), -f, -sides, weights), 1 - r, atol=1e-7)
-
-    @quick
-    @given(seed=seeds, scale=st.floats(-12, 12).map(lambda e: 10.0**e))
-    def test_the_scale_of_the_scores_does_not_matter(self, seed, scale):
-        f, sides = noisy(seed)
-        expected = one_column(RobustSigmoid(), f, sides)
-        assert_allclose(one_column(RobustSigmoid(), scale * f, sides), expected, atol=1e-9)
 
     def test_one_far_score_hardly_bends_it(self):
         """Platt's sigmoid it makes flat: a score on the wrong side, a hundred times as far out."""
