@@ -271,6 +271,13 @@ class TestCancellation:
         found = solve(K, target > 0, np.full(90, C))
         assert naive_logistic.exact_gradient(K, 2.0 * target - 1.0, C, *found[:2]) < 1e-8
 
+    @pytest.mark.parametrize("C", [1e5, 2e5, 3e5, 7e5, 1e6])
+    def test_raw_features_of_real_data(self, C):
+        """The steps do not halve the gradient far from the minimum, but the objective falls."""
+        data, target = load_breast_cancer(return_X_y=True)
+        found = solve(data @ data.T, target > 0, np.full(len(target), C))
+        assert found.gradient < 1e-8
+
     def test_says_what_coefficients_cannot_hold(self):
         """Not one of them is small enough to bear what the others are rounded by."""
         data, target = overlapping(n_features=3)

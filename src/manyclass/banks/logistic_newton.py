@@ -26,12 +26,14 @@ from manyclass.banks.logistic_loss import Array, Loss, Point, gradient_of
 from manyclass.banks.logistic_steps import (
     EPSILON,
     ROUGH,
+    ROUNDING,
     IndefiniteKernelError,
     Newton,
     newton_matrix,
 )
 from manyclass.banks.symmetric_products import accurate_product, symmetric_product
 
+SLOWEST = 0.9  # share of the gradient that a step may leave where the objective does not tell
 FEW = 64  # coefficients that bear what all others are rounded by
 DEPENDENT = 1e-12  # singular values, relative to the largest, that count as zero
 PREVAILING = 0.1  # what means may leave of the kernel's mean diagonal to be subtracted
@@ -183,10 +185,11 @@ def _shown(K: Array, loss: Loss, at: Point) -> float:
 def _refined(
     newton: Newton, K: Array, loss: Loss, at: Point, tol: float, n_iter: int, max_iter: int
 ) -> tuple[Point, int]:
-    """Take more steps with margins of twice the digits, while the gradient halves.
+    """Take more steps with margins of twice the digits, while they lead on.
 
-    In float64 they are good enough for directions. K is the matrix as it was given, and
-    b becomes the one that goes with it.
+    Directions come from float64. Where it hardly knows K for the size of C, they are not exact:
+    the gradient falls by a share in each step, and may rise as long as the objective falls. K is
+    the matrix as it was given, and b becomes the one that goes with it.
     """
     at = _accurate(K, loss, _settled(newton.K, at.a, np.zeros_like(at.a)), at.f)
     while at.gradient > tol and n_iter < max_iter:
@@ -198,11 +201,11 @@ def _refined(
         a = _settled(newton.K, at.a, length * to.a)
         new = _accurate(K, loss, a, at.f + length * (to.Ka + to.b))
         # Far from the minimum the objective tells points apart, the gradient only near it.
-        rises = at.gradient > ROUGH and new.objective > at.objective
-        halved = new.gradient <= at.gradient / 2
-        at = at if rises or new.gradient >= at.gradient else new
-        if rises or not halved:
+        share = 0.5 if at.gradient > ROUGH else SLOWEST
+        falls = new.objective < (1.0 - ROUNDING) * at.objective
+        if not (falls or new.gradient <= share * at.gradient):
             break
+        at = new
     return at, n_iter
 
 
