@@ -147,9 +147,7 @@ def typical_size(f: Sequence[float], weights: Sequence[float]) -> float:
 
 def drawn_in(score: float, limit: float) -> float:
     """The score up to the limit; beyond, what grows like its logarithm."""
-    if not abs(score) > limit:
-        return score
-    if isinf(score):
+    if isinf(score) or not abs(score) > limit:
         return score
     return copysign(limit * (1 + log(abs(score)) - log(limit)), score)
 

@@ -12,7 +12,6 @@ from scipy.special import expit
 from sklearn.calibration import _sigmoid_calibration
 
 from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
-from manyclass.tails import draw_in
 
 quick = settings(deadline=None, max_examples=40)
 seeds = st.integers(0, 2**32 - 1)
@@ -172,30 +171,6 @@ class TestRobustSigmoid:
         f[::2] = 0.0
         r = one_column(RobustSigmoid(), f, sides)
         assert_array_equal(r, one_column(Sigmoid(), f, sides))
-
-
-class TestDrawIn:
-    @quick
-    @given(
-        f=st.lists(st.floats(allow_nan=True, allow_subnormal=True), min_size=1, max_size=9),
-        limit=st.floats(1e-300, np.inf, exclude_min=False),
-    )
-    def test_any_score_and_limit(self, f, limit):
-        drawn = draw_in(np.array([f]).T, np.array([limit]))[:, 0]
-        assert_allclose(drawn, [naive.drawn_in(score, limit) for score in f], rtol=1e-12)
-
-    @quick
-    @given(f=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30), limit=st.floats(1e-3, 1e3))
-    def test_it_keeps_the_order(self, f, limit):
-        drawn = draw_in(np.sort(f)[:, None], np.array([limit]))[:, 0]
-        assert (np.diff(drawn) >= 0).all()
-
-    def test_it_may_write_to_its_input(self):
-        f = np.linspace(-9, 9, 12).reshape(4, 3)
-        limits = np.array([1.0, 2.0, np.inf])
-        expected = draw_in(f, limits)
-        assert draw_in(f, limits, out=f) is f
-        assert_array_equal(f, expected)
 
 
 class TestIsotonic:
