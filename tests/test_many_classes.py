@@ -19,7 +19,15 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.svm import LinearSVC
 
-from manyclass import CoupledClassifier, _coupled, _predicting, calibration, codes, couple, crossfit
+from manyclass import (
+    CoupledClassifier,
+    _coupled,
+    _predicting,
+    codes,
+    column_blocks,
+    couple,
+    crossfit,
+)
 from manyclass.banks import LinearBank, fit_bank
 from manyclass.banks.generic import ConstantModel, column_batches
 from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
@@ -405,9 +413,9 @@ def test_pooled_scores_are_thinned_where_there_are_too_many(monkeypatch):
     scores, _, y, _ = stub_scores(6, 10, codes.one_vs_one(6))
     lends = np.arange(15) > 3
     weights = np.ones(len(y))
-    whole = calibration._pool(lambda: scores.column_blocks(weights), lends)
-    monkeypatch.setattr(calibration, "POOLED", 50)
-    some = calibration._pool(lambda: scores.column_blocks(weights), lends)
+    whole = column_blocks.pool(lambda: scores.column_blocks(weights), lends)
+    monkeypatch.setattr(column_blocks, "POOLED", 50)
+    some = column_blocks.pool(lambda: scores.column_blocks(weights), lends)
     assert len(whole[0]) == 20 * 11 and 25 < len(some[0]) <= 50
     assert np.isin(some[0], whole[0]).all()
 

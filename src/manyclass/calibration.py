@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
 from manyclass._sigmoid_kernel import HEAVIEST, fit_sigmoids
+from manyclass.column_blocks import ColumnBlock, ColumnBlocks, Pooled, pool, usable_in, which_lack
 from manyclass.tails import draw_in, typical_sizes
 
 # They are at home in temperature.py, and known by this address, too.
@@ -20,30 +19,8 @@ from manyclass.temperature import fit_temperature as fit_temperature
 
 FARTHEST = 1e300  # stands for infinity where arithmetic needs a number
 BLOCK_ENTRIES = 2**15  # scores transformed at a time, in a core's cache
-POOLED = 2**20  # scores of all columns together
 FAINTEST = 1e-12  # slope, that tells sides apart where nothing else does
 TINY = np.finfo(np.float64).tiny
-
-
-class ColumnBlock(NamedTuple):
-    """Out-of-sample scores of a few columns, and of the rows that take part in any of them."""
-
-    columns: slice
-    rows: NDArray[np.intp]
-    """In ascending order, shape (m,)."""
-    scores: NDArray[np.float64]
-    """NaN where there is no out-of-sample score, shape (m, w)."""
-    sides: NDArray[np.int8]
-    """+1 and -1; 0 where the sample takes no part in the column, shape (m, w)."""
-    weights: NDArray[np.float64]
-    """Sample weights, shape (m,)."""
-
-
-Pooled = tuple[NDArray[np.float64], NDArray[np.int8], NDArray[np.float64]]
-"""Scores, sides and weights."""
-
-ColumnBlocks = Callable[[], Iterable[ColumnBlock]]
-"""Goes through all columns, as often as it is called."""
 
 
 class Calibration(ABC):
@@ -84,10 +61,10 @@ class Calibration(ABC):
         lacking = []
         for block in blocks():
             self._fit_block(block)
-            lacking.append(_lacking(block))
+            lacking.append(which_lack(block))
         alone, lends = (np.concatenate(parts) for parts in zip(*lacking, strict=True))
         if alone.any() and lends.any():
-            self._lend(alone, _pool(blocks, lends))
+            self._lend(alone, pool(blocks, lends))
         return self
 
     @abstractmethod
@@ -211,7 +188,7 @@ class RobustSigmoid(Sigmoid):
 
     def _fit_block(self, block):
         weights = np.minimum(block.weights, HEAVIEST)
-        limits = typical_sizes(block.scores, _usable(block), weights)
+        limits = typical_sizes(block.scores, usable_in(block), weights)
         self.limits_[block.columns] = limits
         super()._fit_block(block._replace(scores=draw_in(block.scores, limits)))
 
@@ -276,58 +253,6 @@ def _isotonic(f, side, weights) -> IsotonicRegression:
     if not used.any():  # nothing was left out: the sign is all there is to go by
         return curve.fit([-1.0, 1.0], [0.0, 1.0])
     return curve.fit(np.clip(f[used], -FARTHEST, FARTHEST), target, sample_weight=weights[used])
-
-
-def _lacking(block: ColumnBlock) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which columns lack scores of a side, and which have both.
-
-    Columns whose scores are all infinite are neither: they are certain. Nor are those without
-    a weighted sample, whose scores are 0: they are even, and need no other's scores to say so.
-    """
-    _, _, scores, sides, weights = block
-    if (weights > 0).all() and np.isfinite(scores).all():  # the usual case, told quickly
-        opposed = (sides.min(axis=0) == -1) & (sides.max(axis=0) == 1)
-        if opposed.all():
-            return ~opposed, opposed
-    usable = _usable(block)
-    positive, negative = usable & (sides > 0), usable & (sides < 0)
-    both = np.asarray(positive.any(axis=0) & negative.any(axis=0))
-    certain = np.asarray(usable.any(axis=0) & ~(usable & np.isfinite(scores)).any(axis=0))
-    return ~both & ~certain & ~_even(block), both
-
-
-def _even(block: ColumnBlock) -> NDArray[np.bool_]:
-    """Tell which columns nothing was learned for: samples have no weight, and scores are 0."""
-    _, _, scores, sides, weights = block
-    takes_part, is_zero = sides != 0, scores == 0
-    weighted = (takes_part & (weights > 0)[:, None]).any(axis=0)
-    speaks = ~(is_zero | np.isnan(scores)).all(axis=0)
-    exists = takes_part.any(axis=0) | is_zero.any(axis=0)
-    return np.asarray(exists & ~weighted & ~speaks)
-
-
-def _usable(block: ColumnBlock) -> NDArray[np.bool_]:
-    return ~np.isnan(block.scores) & (block.weights > 0)[:, None] & (block.sides != 0)
-
-
-def _pool(blocks: ColumnBlocks, lends: NDArray[np.bool_]) -> Pooled:
-    """Return scores, sides and weights of the columns that lend, row by row, as one column.
-
-    Of more than a million of them every second one, every third and so on will do.
-    """
-    parts, width = [], len(lends)
-    n_scores = sum(np.count_nonzero(_usable(block) & lends[block.columns]) for block in blocks())
-    step = -(-n_scores // POOLED)
-    for block in blocks():
-        row, column = np.nonzero(_usable(block) & lends[block.columns])
-        place = block.rows[row] * width + column + block.columns.start
-        row, column, place = (part[place % step == 0] for part in (row, column, place))
-        f, side = block.scores[row, column], block.sides[row, column]
-        parts.append((place, f, side, block.weights[row]))
-    place, *pooled = (np.concatenate(part) for part in zip(*parts, strict=True))
-    order = np.argsort(place)
-    f, side, weight = (part[order] for part in pooled)
-    return f, side, weight
 
 
 CALIBRATIONS: dict[str, type[Calibration]] = {

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from manyclass._names import some_quoted
 from manyclass._rows import is_by_columns, take_rows
 from manyclass.banks import Bank
-from manyclass.calibration import ColumnBlock
+from manyclass.column_blocks import ColumnBlock
 from manyclass.folds import Fold
 
 ENOUGH_ROWS = 10_000  # to calibrate on
