@@ -24,15 +24,9 @@ from fuzz.arrays import (
     ternary,
 )
 from manyclass import codes, couple, coupling
-from manyclass.calibration import (
-    Calibration,
-    Isotonic,
-    RobustSigmoid,
-    Sigmoid,
-    apply_temperature,
-    fit_temperature,
-)
+from manyclass.calibration import Calibration, Isotonic, RobustSigmoid, Sigmoid
 from manyclass.decoding import Hamming, LossBased, LossWeighted, MaxWins, WinnerTakesAll
+from manyclass.temperature import apply_temperature, fit_temperature, least_probabilities
 
 PAIRWISE = ("vote", "ht", "ht-noniterative", "wlw1", "wlw2", "pkpd", "refregier-vallet", "logit")
 GENERAL = ("kl", "zadrozny", "noniterative", "least-squares")
@@ -326,7 +320,9 @@ def temperatures(rng: Rng) -> None:
     if not 0.05 <= s <= 20.0:
         raise Invalid(f"temperature {s}")
     check_probabilities(apply_temperature(plain_or_not(rng, p), s), (n, k))
-    check_probabilities(apply_temperature(p, one_of(rng, 0.05, 20.0, 1.0)), (n, k))
+    counts = rng.integers(1, 4, size=k)
+    least = least_probabilities(counts, counts * one_of(rng, 1.0, 5e-324, 1e307))
+    check_probabilities(apply_temperature(p, one_of(rng, 0.05, 20.0, 1.0), least), (n, k))
 
 
 TARGETS: dict[str, tuple[Callable[[Rng], None], int]] = {

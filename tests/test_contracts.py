@@ -32,7 +32,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from manyclass import CoupledClassifier, _predicting, codes
+from manyclass import CoupledClassifier, CoupledSVC, _predicting, codes
 from manyclass.combining import names, resolve
 from manyclass.coupling import HastieTibshirani, KullbackLeibler, Vote
 from manyclass.decoding import Hamming, MaxWins
@@ -483,6 +483,24 @@ class TestRareClasses:
         p = model.predict_proba(FAR)
         assert_probabilities(p)
         assert (p[:, 2] > 0).all()
+
+    @pytest.mark.parametrize("cv", ["loo", 5])
+    def test_the_temperature_does_not_take_all_from_a_single_sample(self, cv):
+        model = CoupledSVC(cv=cv)
+        with pytest.warns(UserWarning, match="single sample"):
+            model.fit(self.X, self.y)
+        half_its_share = 0.5 / len(self.y)
+        assert_allclose(model.least_proba_, [0, 0, half_its_share, 0])
+        assert model.predict_proba(FAR)[:, 2].min() >= half_its_share
+        with pytest.warns(UserWarning, match="single sample"):
+            model.set_params(temperature=False).fit(self.X, self.y)
+        assert not model.least_proba_.any()
+
+    def test_a_single_sample_among_others_of_no_weight(self):
+        rows, weights = labels < 3, np.where(labels == 2, 0.0, 1.0)
+        weights[np.flatnonzero(labels == 2)[0]] = 1.0
+        model = CoupledSVC(cv=3).fit(X[rows], y[rows], sample_weight=weights[rows])
+        assert_allclose(model.least_proba_, [0, 0, 0.5 / weights[rows].sum()])
 
     def test_fewer_samples_than_folds_are_spread(self):
         few = np.r_[np.flatnonzero(labels != 2), np.flatnonzero(labels == 2)[:3]]

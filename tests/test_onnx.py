@@ -208,6 +208,14 @@ def test_own_probabilities_without_calibration(samples, temperature):
     assert_same(model, hard(X))
 
 
+def test_a_class_with_a_single_sample(samples):
+    X, y = samples(3)
+    with pytest.warns(UserWarning, match="single sample"):
+        model = CoupledSVC().fit(np.vstack([X, X[:1] + 5]), np.append(y, y[0].__class__(9)))
+    assert model.least_proba_.any()
+    assert_same(model, hard(X))
+
+
 @pytest.mark.parametrize("key", sorted({*names()} - {"softmax", "softmax-simplified"}))
 def test_every_combiner_has_a_graph_or_a_reason(key):
     combiner = resolve(key)
@@ -348,8 +356,9 @@ def test_calibrations_at_their_own_scores(kind):
 @pytest.mark.parametrize("s", [0.05, 1.0, 1.7, 20.0])
 def test_temperature_of_probabilities_down_to_zero(s):
     p = np.array([[0.0, 0.0, 1.0], [1e-300, 0.5, 0.5], [0.2, 0.3, 0.5], [1e-9, 1e-8, 1.0]])
-    answer = run_piece(plan_temperature(s), 3)(p)
-    assert_allclose(answer, apply_temperature(p, s), rtol=0, atol=1e-13)
+    for least in (np.zeros(3), np.array([0.0, 0.02, 0.01])):
+        answer = run_piece(plan_temperature(s, least), 3)(p)
+        assert_allclose(answer, apply_temperature(p, s, least), rtol=0, atol=1e-13)
 
 
 # ---------------------------------------------------------------------------

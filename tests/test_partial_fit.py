@@ -398,6 +398,14 @@ class TestLifeCycle:
         assert vars(model).keys() == vars(fresh).keys()
         assert_array_equal(model.predict_proba(X[:, :2]), fresh.predict_proba(X[:, :2]))
 
+    def test_what_a_single_sample_keeps_is_forgotten_when_more_have_come(self):
+        rare = np.r_[np.flatnonzero(y[:200] != 3), np.flatnonzero(y == 3)[:1]]
+        with pytest.warns(UserWarning, match="single sample"):
+            model = CoupledClassifier(GaussianNB()).fit(X[rare], names[rare])
+        assert_allclose(model.least_proba_, [0, 0, 0, 0.5 / len(rare)])
+        model.partial_fit(X[200:], names[200:])
+        assert_array_equal(model.least_proba_, np.zeros(4))
+
     @pytest.mark.parametrize("estimator", [GaussianNB(), LeastSquares()])
     def test_goes_on_after_fit(self, estimator):
         model = CoupledClassifier(estimator).fit(X[:200], names[:200])

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
-from manyclass.temperature import apply_temperature, fit_temperature
+from manyclass.temperature import apply_temperature, fit_temperature, least_probabilities
 
 quick = settings(deadline=None, max_examples=40)
 seeds = st.integers(0, 2**32 - 1)
@@ -99,6 +99,37 @@ class TestFitTemperature:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert fit_temperature(p, np.zeros(len(p), dtype=np.intp), weights) == 1.0
+
+
+class TestLeastProbabilities:
+    def test_half_the_share_of_classes_with_a_single_sample(self):
+        counts, totals = np.array([7, 1, 2, 1, 0]), np.array([7.0, 1.0, 2.0, 2.0, 0.0])
+        assert_allclose(least_probabilities(counts, totals), [0, 1 / 24, 0, 1 / 12, 0])
+
+    @quick
+    @given(seed=seeds, k=st.integers(3, 8), scale=st.sampled_from([5e-324, 1.0, 8e307]))
+    def test_is_less_than_half_of_all_and_does_not_ask_for_the_unit_of_weights(
+        self, seed, k, scale
+    ):
+        rng = np.random.RandomState(seed)
+        counts = rng.randint(1, 3, k)
+        least = least_probabilities(counts, scale * counts)
+        assert_allclose(least, least_probabilities(counts, counts.astype(float)), atol=1e-15)
+        assert 0 <= least.sum() <= 0.5 + 1e-12
+
+    @quick
+    @given(seed=seeds, s=st.sampled_from([1.0, 2.5, 20.0]))
+    def test_is_kept_and_the_rest_is_divided_as_before(self, seed, s):
+        rng = np.random.RandomState(seed)
+        p, least = rng.dirichlet(np.full(5, 0.1), 20), np.array([0, 0.01, 0, 0, 0.02])
+        kept, plain = apply_temperature(p, s, least), apply_temperature(p, s)
+        assert_allclose(kept.sum(axis=1), 1, atol=1e-12)
+        assert (kept >= least).all()
+        assert_allclose((kept - least) / 0.97, plain, atol=1e-12)
+
+    def test_none_is_the_identity_to_the_bit(self):
+        p = np.random.RandomState(0).dirichlet(np.ones(4), 20)
+        assert_array_equal(apply_temperature(p, 1.7, np.zeros(4)), apply_temperature(p, 1.7))
 
 
 class TestApplyTemperature:

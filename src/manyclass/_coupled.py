@@ -46,7 +46,7 @@ from manyclass.coupling.base import (
 from manyclass.crossfit import OutOfSample, complete_rows, enough_for_temperature, enough_rows
 from manyclass.folds import fold_numbers, make_folds, warn_single
 from manyclass.left_out import leave_one_out
-from manyclass.temperature import FLOOR, fit_temperature
+from manyclass.temperature import FLOOR, fit_temperature, least_probabilities
 
 
 class Plan(NamedTuple):
@@ -168,7 +168,8 @@ class CoupledBase(Predictions, ABC):
         self.classes_, self.code_, self.combiner_ = classes, code, combiner
         self.class_totals_ = class_sizes(y, len(classes), weights)
         self.weights_ = np.maximum(column_sizes(y, code, weights), FLOOR)
-        self.calibration_, self.temperature_, self.reliability_ = None, 1.0, None
+        self.calibration_, self.reliability_ = None, None
+        self.temperature_, self.least_proba_ = 1.0, np.zeros(len(classes))
         measure = combiner.measure()
         rows, rows_weights = self._rows_to_score(y, weights)
         evidence: Any = None
@@ -193,6 +194,9 @@ class CoupledBase(Predictions, ABC):
             self._fit_on_scores(
                 scores, y[rows], rows_weights, plan.method, plan.tempered, numbers=numbers
             )
+            if plan.tempered:
+                counts = np.bincount(y[weights > 0], minlength=len(classes))
+                self.least_proba_ = least_probabilities(counts, self.class_totals_)
         self.bank_.own_rows()
         return self
 

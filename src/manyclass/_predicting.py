@@ -52,6 +52,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
     combiner_: Combiner
     weights_: NDArray[np.float64]
     temperature_: float
+    least_proba_: NDArray[np.float64]
     reliability_: Any
     n_jobs: int | None
 
@@ -178,7 +179,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
         def of_block(values, rows):
             combined = self._combine(values, rows)
             converged.append(combined.converged)
-            answer = apply_temperature(combined.values, self.temperature_)
+            answer = apply_temperature(combined.values, self.temperature_, self.least_proba_)
             return answer.argmax(axis=1)[:, None] if only_winner else answer
 
         answer = self._by_blocks(X, of_block, 1 if only_winner else len(self.classes_))

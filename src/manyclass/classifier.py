@@ -74,6 +74,9 @@ class CoupledClassifier(IncrementalBase):
         Training weight of each class.
     temperature_ : float
         The power applied to coupled probabilities; 1 where none was fitted.
+    least_proba_ : ndarray of shape (k,)
+        What the temperature leaves every class: 0, and half its share in the training set where
+        the class has a single sample, of which none can be left out.
     reliability_ : Reliability or None
         What the decoders "srm" and "drm" weigh the machines by.
     n_features_in_ : int

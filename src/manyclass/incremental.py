@@ -160,6 +160,7 @@ class IncrementalBase(RoutingMixin, CoupledBase):
         evidence = self._evidence(plan) if plan.needs_scores else None
         if evidence is not None:
             self._fit_on_scores(*evidence)
+            self.least_proba_ = np.zeros(len(self.classes_))  # more samples may come
         return self
 
     # ------------------------------------------------------------------ input
@@ -190,7 +191,8 @@ class IncrementalBase(RoutingMixin, CoupledBase):
                 "machines, which do not learn in batches. Use another combiner, or fit."
             )
         self.class_totals_ = np.zeros(len(classes))
-        self.calibration_, self.temperature_, self.reliability_ = None, 1.0, None
+        self.calibration_, self.reliability_ = None, None
+        self.temperature_, self.least_proba_ = 1.0, np.zeros(len(classes))
         plan = self._plan(self.combiner_, len(classes))
         learners = new_learners(self._base_estimator(), self.code_.shape[1], seeds)
         none = sides_in(self.code_, self.class_totals_)

@@ -85,7 +85,7 @@ class CoupledSVC(CoupledBase):
         X, also where samples of weight 0 are left out.
     class_weight_, fit_status_, shape_fit_, probA_, probB_
         As in :class:`~sklearn.svm.SVC`. The sigmoids are ours, of leave-one-out scores.
-    code_, weights_, temperature_, combiner_, n_features_in_, feature_names_in_
+    code_, weights_, temperature_, least_proba_, combiner_, n_features_in_, feature_names_in_
         As in :class:`CoupledClassifier`.
 
     Notes

@@ -1,4 +1,4 @@
-"""The temperature of coupled probabilities: one power for all of them."""
+"""The temperature of coupled probabilities: one power for all of them, and what it must leave."""
 
 from __future__ import annotations
 
@@ -73,9 +73,44 @@ def fit_temperature(
     return near[0] if near else float(s)
 
 
-def apply_temperature(p: NDArray[np.float64], s: float) -> NDArray[np.float64]:
-    """Return p_i^s, renormalised. The order of the classes is that of ``p``."""
-    if s == 1.0:
+def least_probabilities(
+    class_counts: NDArray[np.intp], class_totals: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return what every class keeps, whatever the power: nothing, unless it has a single sample.
+
+    None of that class can be left out, and a power that suits the others may take its
+    probability to almost 0. By the rule of succession the chance of missing a sample of it,
+    before any trial, is one half: half of the class's share in the training set is kept for it.
+
+    Parameters
+    ----------
+    class_counts : int array of shape (k,)
+        Training samples of each class that have a weight.
+    class_totals : array of shape (k,)
+        Training weight of each class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.temperature import least_probabilities
+    >>> sizes = np.array([12, 12, 1])
+    >>> least_probabilities(sizes, sizes.astype(float))
+    array([0.  , 0.  , 0.02])
+    """
+    share = class_totals / class_totals.max()  # first, as sums may overflow
+    return np.where(class_counts == 1, 0.5 * share / share.sum(), 0.0)
+
+
+def apply_temperature(
+    p: NDArray[np.float64], s: float, least: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Return p_i^s, renormalised to what the ``least`` probabilities leave, on top of them.
+
+    Without them the order of the classes is that of ``p``.
+    """
+    if s != 1.0:
+        powered = (p / p.max(axis=1, keepdims=True)) ** s
+        p = powered / powered.sum(axis=1, keepdims=True)
+    if least is None or not least.any():
         return p
-    powered = (p / p.max(axis=1, keepdims=True)) ** s
-    return powered / powered.sum(axis=1, keepdims=True)
+    return least + (1.0 - least.sum()) * p

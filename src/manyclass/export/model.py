@@ -149,7 +149,7 @@ def _plan(steps: list[Any], classifier: Any) -> list[Piece]:
         partial(plan_scores, classifier.bank_, code, d),
         partial(plan_calibration, classifier.calibration_),
         partial(plan_combiner, classifier.combiner_, code, classifier.weights_),
-        partial(plan_temperature, classifier.temperature_),
+        partial(plan_temperature, classifier.temperature_, classifier.least_proba_),
         partial(_plan_labels, classifier.classes_),
     ]
     pieces, reasons = [], []

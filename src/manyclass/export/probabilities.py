@@ -85,10 +85,14 @@ def _tables(calibration: Isotonic) -> tuple[NDArray[np.float64], ...]:
     return knots, levels, slopes
 
 
-def plan_temperature(s: float) -> Piece:
-    """Return the piece (k, n) -> (k, n) that raises to the power s and renormalises."""
-    if s == 1.0:
-        return lambda graph, p: p
-    return lambda graph, p: graph.call(
-        "Softmax", graph.call("Mul", graph.call("Log", p), s), axis=0
-    )
+def plan_temperature(s: float, least: NDArray[np.float64]) -> Piece:
+    """Return the piece (k, n) -> (k, n) that raises to the power s, and keeps the least."""
+
+    def piece(graph: Graph, p: str) -> str:
+        if s != 1.0:
+            p = graph.call("Softmax", graph.call("Mul", graph.call("Log", p), s), axis=0)
+        if not least.any():
+            return p
+        return graph.call("Add", graph.call("Mul", p, 1.0 - least.sum()), least[:, None])
+
+    return piece
