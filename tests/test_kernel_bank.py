@@ -277,6 +277,26 @@ def test_single_precision(name, as_type):
     assert 0 < np.abs(single - double).max() < 1e-3 * max(1.0, np.abs(double).max())
 
 
+@pytest.mark.parametrize("name", ["rbf", "poly", "linear"])
+@pytest.mark.parametrize("as_type", [np.asarray, sparse.csr_array])
+def test_few_support_vectors_stay_prepared(name, as_type, monkeypatch):
+    from manyclass.banks import kernel
+
+    bank = bank_of(MACHINES[name], as_type(X))
+    stored, expected = pickle.dumps(bank), bank.scores(as_type(X_new))
+    dtype, prepared = bank.kept
+    assert dtype is np.float64 and len(prepared) == 4
+    assert_array_equal(bank.scores(as_type(X_new)), expected)
+    assert bank.kept[1] is prepared and pickle.dumps(bank) == stored
+    single = bank.scorer(np.float32)(as_type(X_new))
+    assert 0 < np.abs(single - expected).max() < 1e-3 * np.abs(expected).max()
+    assert_array_equal(bank.scores(as_type(X_new)), expected)
+    fresh = pickle.loads(stored)
+    monkeypatch.setattr(kernel, "KEPT", 0)
+    assert_array_equal(fresh.scores(as_type(X_new)), expected)
+    assert fresh.kept is None
+
+
 def test_blocks_and_chunks_change_nothing(monkeypatch):
     from manyclass.banks import kernel
 
@@ -284,6 +304,7 @@ def test_blocks_and_chunks_change_nothing(monkeypatch):
     expected = bank.scores(X_new)
     monkeypatch.setattr(kernel, "CHUNK", 3)
     monkeypatch.setattr(kernel, "MOST_ROWS", 64)
+    bank.kept = None  # what was prepared in larger chunks
     many = np.tile(X_new, (3, 1))
     assert_allclose(bank.scores(many), np.tile(expected, (3, 1)), atol=1e-10)
 

@@ -42,6 +42,7 @@ LEAST_CHUNK, LEAST_BLOCK = 64, 32  # of long rows, while fitting
 # Bytes of support vectors prepared at a time while fitting: 1 MB if they are sparse, 8 MB if not,
 PREPARED, PREPARED_ARRAY = 2**20, 2**23
 BATCHES = 16  # or a sixteenth of them, where that is more
+KEPT = 2**22  # bytes of support vectors that stay prepared: for calls with few rows
 LINE = 64  # bytes of a processor's cache that are read together
 SOLVER_TOLERANCE = 1e-3  # of LIBSVM on a margin, by default
 FEW_ROWS = 128  # to measure rounding on
@@ -128,6 +129,8 @@ class KernelBank(Bank):
     """How a column is seen by itself."""
     lender: Any = None
     """The X that the support vectors are still in, if they are."""
+    kept: tuple[type[np.floating], Prepared] | None = None
+    """Few support vectors as they were prepared last, and in what type."""
 
     def __init__(
         self,
@@ -178,10 +181,20 @@ class KernelBank(Bank):
         self.__dict__.pop("lender", None)
 
     def scorer(self, dtype: type[np.floating] | None = None) -> Scorer:
-        """Prepare the support vectors once, for many blocks of rows."""
-        dtype = self.dtype if dtype is None else dtype
-        prepared = self._prepare(self._chunks(CHUNK), dtype)
+        """Prepare the support vectors once, for many blocks of rows, and calls if they are few."""
+        dtype, kept = self.dtype if dtype is None else dtype, self.kept
+        if kept is not None and kept[0] is dtype:
+            prepared = kept[1]
+        else:
+            prepared = self._prepare(self._chunks(CHUNK), dtype)
+            size = sum(size_in_bytes(group.vectors) for group in self.groups)
+            if self.lender is None and not self.any_rows and size <= KEPT:
+                self.kept = dtype, prepared
         return partial(self._margins, batches=[lambda: prepared], dtype=dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be prepared again."""
+        return {name: value for name, value in vars(self).items() if name != "kept"}
 
     def margins_once(self, X, dtype: type[np.floating] | None = None) -> NDArray[np.float64]:
         """Return the margins of rows, with few of the support vectors prepared at a time."""

@@ -148,8 +148,10 @@ def _for_each(task: Callable[[int], None], starts: range, n_jobs: int | None) ->
             if errors:
                 return
 
-    # On a cluster the number of jobs counts its cores; threads are of this machine.
-    n_threads = min(effective_n_jobs(n_jobs), cpu_count(), len(starts))
+    n_threads = len(starts)
+    if n_threads > 1:  # asking takes as long as coupling a few rows
+        # On a cluster the number of jobs counts its cores; threads are of this machine.
+        n_threads = min(n_threads, effective_n_jobs(n_jobs), cpu_count())
     others = [Thread(target=work) for _ in range(n_threads - 1)]
     for thread in others:
         thread.start()
