@@ -177,7 +177,7 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
     >>> X, y = load_iris(return_X_y=True)
     >>> binary = ThresholdOptimized(LinearDiscriminantAnalysis())
     >>> binary.fit(X[50:], y[50:]).threshold_
-    0.648
+    0.6
     >>> CoupledClassifier(binary, combiner="ht").fit(X, y).score(X, y)
     0.987
     """
