@@ -22,6 +22,7 @@ from benchmarks import (
     probabilities,
     softmax,
     svm,
+    svm_quality,
 )
 from manyclass._files import replace_file
 from manyclass.report import markdown_table, text_table
@@ -32,6 +33,7 @@ TABLES = (
     coupling.TABLES
     | probabilities.TABLES
     | svm.TABLES
+    | svm_quality.TABLES
     | leave_one_out.TABLES
     | kernel_logistic.TABLES
     | softmax.TABLES

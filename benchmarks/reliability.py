@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 
-from benchmarks.svm import OURS, PROBABILITY, SIGMOID, models, split
+from benchmarks.svm_quality import OURS, PROBABILITY, SIGMOID, models, split
 
 FIGURE = Path(__file__).parent.parent / "docs" / "figures" / "svm-reliability.png"
 DATA = ("letter", "pendigits", "satimage")
