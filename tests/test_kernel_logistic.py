@@ -278,10 +278,20 @@ class TestCancellation:
         found = solve(data @ data.T, target > 0, np.full(len(target), C))
         assert found.gradient < 1e-8
 
+    @pytest.mark.parametrize("offset", [3.0, 5.0])
+    def test_few_coefficients_bear_what_the_others_are_rounded_by(self, offset):
+        """Even where the smallest ones are no more than a thousand times smaller."""
+        data, target = overlapping(n_features=3)
+        K = power(3)(data + offset)
+        found = solve(K, target > 0, np.full(90, 1e6))
+        gradient = naive_logistic.exact_gradient(K, 2.0 * target - 1.0, 1e6, *found[:2])
+        assert gradient < 1e-8
+        assert_allclose(found.gradient, gradient, rtol=0.05)
+
     def test_says_what_coefficients_cannot_hold(self):
         """Not one of them is small enough to bear what the others are rounded by."""
         data, target = overlapping(n_features=3)
-        K = power(3)(data + 3.0)
+        K = power(3)(data + 10.0)
         found = solve(K, target > 0, np.full(90, 1e6))
         gradient = naive_logistic.exact_gradient(K, 2.0 * target - 1.0, 1e6, *found[:2])
         assert 1e-8 < gradient < 1e-5

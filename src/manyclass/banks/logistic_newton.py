@@ -34,7 +34,8 @@ from manyclass.banks.logistic_steps import (
 from manyclass.banks.symmetric_products import accurate_product, symmetric_product
 
 SLOWEST = 0.9  # share of the gradient that a step may leave where the objective does not tell
-FEW = 64  # coefficients that bear what all others are rounded by
+SOME = 64  # rows that a mean is estimated by
+FEW = 64, 16, 4  # coefficients that bear what others are rounded by, one after the other
 DEPENDENT = 1e-12  # singular values, relative to the largest, that count as zero
 PREVAILING = 0.1  # what means may leave of the kernel's mean diagonal to be subtracted
 LOST = 1e-6  # how far below zero leverages may fall, and variances relative to the kernel
@@ -147,7 +148,7 @@ def _centred(K: Array) -> Array:
     their mean is that b.
     """
     size = np.diagonal(K).mean()
-    if size - K[:: 1 + len(K) // FEW].mean() > PREVAILING * size:
+    if size - K[:: 1 + len(K) // SOME].mean() > PREVAILING * size:
         return K
     inner: Array = K.copy()
     for _ in range(2):  # the second time for the rounding of large means, n times that of entries
@@ -221,22 +222,38 @@ def _settled(K: Array, a: Array, change: Array) -> Array:
     """Return a + change, with the sum 0, rounded such that the margins do not show it.
 
     The smallest coefficients have digits to spare where others may be as large as C. They
-    bear what all others are rounded by, as far as the columns of K depend on theirs.
+    bear what all others are rounded by, as far as the columns of K depend on theirs; and fewer
+    of them, which are smaller still, what these are rounded by then.
     """
-    new = a + change
-    part = new - a
-    rounded = (a - (new - part)) + (change - part)
-    few = np.argsort(np.abs(new), kind="stable")[:FEW]
-    rows = K[few]
-    inner = rows[:, few]
-    size = float(np.abs(inner).max())
-    system = np.full((len(few) + 1, len(few) + 1), size)
-    system[:-1, :-1], system[-1, -1] = inner, 0.0
-    wanted = np.append(rows @ rounded, -size * fsum(new))
-    options = {"cond": DEPENDENT, "lapack_driver": "gelsy", "check_finite": False}
-    new[few] += lstsq(system, wanted, **options)[0][:-1]
-    new[few[0]] -= fsum(new)
+    new, rest = _sum_and_rest(a, change)
+    smallest = np.argsort(np.abs(new), kind="stable")
+    seen = np.abs(K @ rest).max()
+    for n_few in FEW:
+        few = smallest[:n_few]
+        rows = K[few]
+        inner = rows[:, few]
+        size = float(np.abs(inner).max())
+        system = np.full((len(few) + 1, len(few) + 1), size)
+        system[:-1, :-1], system[-1, -1] = inner, 0.0
+        wanted = np.append(rows @ rest, -size * fsum(new))
+        options = {"cond": DEPENDENT, "lapack_driver": "gelsy", "check_finite": False}
+        borne = lstsq(system, wanted, **options)[0][:-1]
+        settled, left = new.copy(), rest.copy()
+        settled[few], left[few] = _sum_and_rest(new[few], borne)
+        left[few] += rest[few] - borne
+        still_seen = np.abs(K @ left).max()
+        if n_few < FEW[0] and not still_seen < seen:
+            break
+        new, rest, seen = settled, left, still_seen
+    new[smallest[0]] -= fsum(new)
     return new
+
+
+def _sum_and_rest(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return a + b, and what it is rounded by."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
 
 
 def left_out_changes(K: Array, dual: Array, intercept: float, bound: Array) -> Array:
