@@ -278,11 +278,10 @@ class TestCancellation:
         found = solve(data @ data.T, target > 0, np.full(len(target), C))
         assert found.gradient < 1e-8
 
-    @pytest.mark.parametrize("offset", [3.0, 5.0])
-    def test_few_coefficients_bear_what_the_others_are_rounded_by(self, offset):
+    def test_few_coefficients_bear_what_the_others_are_rounded_by(self):
         """Even where the smallest ones are no more than a thousand times smaller."""
         data, target = overlapping(n_features=3)
-        K = power(3)(data + offset)
+        K = power(3)(data + 3.0)
         found = solve(K, target > 0, np.full(90, 1e6))
         gradient = naive_logistic.exact_gradient(K, 2.0 * target - 1.0, 1e6, *found[:2])
         assert gradient < 1e-8

@@ -118,7 +118,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
     Coefficients grow like C where classes overlap, and cancel each other in a kernel of low
     rank. So the last steps compute K a with twice the digits, and the coefficients meet ``tol``
     as they are, for C from 1e-4 to 1e6 and features of one scale: entries of K times C of up to
-    1e12. Beyond, coefficients as large as C have too few digits, and at last so has K. Whoever
+    1e11. Far beyond, coefficients as large as C have too few digits, and at last so has K. Whoever
     computes K a + b in float64, as ``decision_function`` does, sees its rounding on top: 1e-8
     to 1e-7 of C for standardised features, a linear kernel, 1000 samples and C = 1e5, in
     proportion to C and to the kernel. As soon as either is above ``tol``, a
