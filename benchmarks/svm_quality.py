@@ -113,6 +113,14 @@ def means(losses: list[dict[str, float]], ours: str = OURS) -> list[str]:
     return [f"{np.exp(np.nanmean(of_peer)):.2f}" for of_peer in ratios]
 
 
+def summary(label: str, losses: list[tuple[str, dict[str, float]]], ours: str = OURS) -> list[str]:
+    """A row of a table: geometric means over the losses of named sets, and the worst of them."""
+    worst, name = max((to_best(loss, ours), name) for name, loss in losses)
+    row = [label, *means([loss for _, loss in losses], ours), f"{worst:.2f} ({name})"]
+    print("   ", row, file=sys.stderr, flush=True)
+    return row
+
+
 def quality() -> list[list[str]]:
     """Log-loss and Brier score on every set at hand, and the geometric means of the ratios."""
     rows, losses = [], []
@@ -147,35 +155,22 @@ def quality_by_penalty() -> list[list[str]]:
     scaled = {name: standardised(of_set) for name, of_set in parts.items()}
     for (inputs, of_sets), C in product((("", parts), (", standardised", scaled)), PENALTIES):
         candidates = models({**PARAMS, "C": C})
-        losses = {name: measure(of_set, candidates).loss for name, of_set in of_sets.items()}
-        worst = max(losses, key=lambda name: to_best(losses[name]))
-        rows.append(
-            [
-                f"{C:g}{inputs}",
-                *means([*losses.values()]),
-                f"{to_best(losses[worst]):.2f} ({worst})",
-            ]
-        )
-        print("   ", rows[-1], file=sys.stderr, flush=True)
+        losses = [(name, measure(of_set, candidates).loss) for name, of_set in of_sets.items()]
+        rows.append(summary(f"{C:g}{inputs}", losses))
     return rows
 
 
 def quality_by_size() -> list[list[str]]:
     """Geometric means over the same sets with fewer training rows, drawn several times."""
     rows = []
-    names = [name for name in SETS if is_at_hand(name)]
+    parts = {name: split(name) for name in SETS if is_at_hand(name)}
     for size in SIZES:
-        drawn = [(name, draw) for name in names for draw in DRAWS]
-        losses = [measure(at_most(size, split(name), draw), models()).loss for name, draw in drawn]
-        worst = max(range(len(drawn)), key=lambda place: to_best(losses[place]))
-        rows.append(
-            [
-                f"at most {size}",
-                *means(losses),
-                f"{to_best(losses[worst]):.2f} ({drawn[worst][0]})",
-            ]
-        )
-        print("   ", rows[-1], file=sys.stderr, flush=True)
+        losses = [
+            (name, measure(at_most(size, of_set, draw), models()).loss)
+            for name, of_set in parts.items()
+            for draw in DRAWS
+        ]
+        rows.append(summary(f"at most {size}", losses))
     return rows
 
 
@@ -207,24 +202,15 @@ def quality_by_kernel() -> list[list[str]]:
     Features are standardised, except one-hot ones. Without letter: linear machines are slow there.
     """
     rows = []
-    names = [name for name in SETS if name != "letter" and is_at_hand(name)]
-    parts = {name: split(name) for name in names}
-    for name in {*names} - {*ONE_HOT}:
+    parts = {name: split(name) for name in SETS if name != "letter" and is_at_hand(name)}
+    for name in parts.keys() - {*ONE_HOT}:
         parts[name] = standardised(parts[name])
     for kernel, C in product(KERNELS, KERNEL_PENALTIES):
         params = {**PARAMS, "kernel": kernel, "C": C}
         candidates = models(params) | {ROBUST: CoupledSVC(**params, calibration="robust-sigmoid")}
-        losses = {name: measure(parts[name], candidates).loss for name in names}
-        for ours in (OURS, ROBUST):
-            worst, name = max((to_best(losses[name], ours), name) for name in names)
-            rows.append(
-                [
-                    f"{kernel}, C = {C:g}, {'sigmoid' if ours == OURS else 'robust-sigmoid'}",
-                    *means([*losses.values()], ours),
-                    f"{worst:.2f} ({name})",
-                ]
-            )
-            print("   ", rows[-1], file=sys.stderr, flush=True)
+        losses = [(name, measure(of_set, candidates).loss) for name, of_set in parts.items()]
+        for ours, sigmoid in ((OURS, "sigmoid"), (ROBUST, "robust-sigmoid")):
+            rows.append(summary(f"{kernel}, C = {C:g}, {sigmoid}", losses, ours))
     return rows
 
 

@@ -29,7 +29,8 @@ from threadpoolctl import threadpool_limits
 from manyclass import CoupledClassifier, codes
 from manyclass.banks import Bank, KernelLogisticBank, Untrusted, fit_bank
 from manyclass.banks.kernel_logistic import scale_gamma
-from manyclass.banks.logistic_newton import left_out_changes, solve
+from manyclass.banks.logistic_left_out import left_out_changes
+from manyclass.banks.logistic_newton import solve
 from manyclass.learners.kernel_logistic import KernelLogisticRegression
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)

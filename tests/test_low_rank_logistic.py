@@ -17,8 +17,9 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import codes
 from manyclass.banks import fit_bank, logistic_steps
+from manyclass.banks.logistic_left_out import left_out_changes
 from manyclass.banks.logistic_loss import Loss, Point
-from manyclass.banks.logistic_newton import left_out_changes, solve
+from manyclass.banks.logistic_newton import solve
 from manyclass.banks.logistic_steps import Newton
 from manyclass.banks.low_rank import low_rank_factor
 from manyclass.learners.kernel_logistic import KernelLogisticRegression, kernel_logistic_path

@@ -19,8 +19,9 @@ from manyclass._rows import without_duplicates
 from manyclass.banks.generic import LEAST, Bank, Evidence, Kind, Scorer, Untrusted
 from manyclass.banks.kernel import KernelBank, KernelMachine
 from manyclass.banks.kernels import Kernel, resolve_gamma
+from manyclass.banks.logistic_left_out import left_out_changes
 from manyclass.banks.logistic_loss import Array
-from manyclass.banks.logistic_newton import Solution, left_out_changes, solve
+from manyclass.banks.logistic_newton import Solution, solve
 from manyclass.banks.pairwise import part_of
 from manyclass.banks.spans import without_only_samples
 

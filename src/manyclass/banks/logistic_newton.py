@@ -1,4 +1,4 @@
-"""Newton's method for kernel logistic regression, and its leave-one-out.
+"""Newton's method for kernel logistic regression.
 
 At the minimum the dual coefficients are a_i = C s_i (t_i - p_i), with targets t in
 {0, 1} and p = 1 / (1 + exp(-f)), f = K a + b; the difference of both sides is the
@@ -18,10 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lstsq
-from scipy.linalg.lapack import dtrtri
-from scipy.special import expit
 
-from manyclass.banks.generic import Untrusted
 from manyclass.banks.logistic_loss import Array, Loss, Point, gradient_of
 from manyclass.banks.logistic_steps import (
     EPSILON,
@@ -29,7 +26,6 @@ from manyclass.banks.logistic_steps import (
     ROUNDING,
     IndefiniteKernelError,
     Newton,
-    newton_matrix,
 )
 from manyclass.banks.symmetric_products import accurate_product, symmetric_product
 
@@ -38,8 +34,6 @@ SOME = 64  # rows that a mean is estimated by
 FEW = 64, 16, 4  # coefficients that bear what others are rounded by, one after the other
 DEPENDENT = 1e-12  # singular values, relative to the largest, that count as zero
 PREVAILING = 0.1  # what means may leave of the kernel's mean diagonal to be subtracted
-LOST = 1e-6  # how far below zero leverages may fall, and variances relative to the kernel
-SATURATED = 1e6  # a / W of samples whose leverage 1 - D would be lost to rounding
 
 
 class Solution(NamedTuple):
@@ -124,7 +118,7 @@ def _solve(
     max_iter: int,
     start: tuple[Array, float] | None,
 ) -> Solution:
-    loss, inner = Loss(np.where(positive, 1.0, -1.0), bound), _centred(K)
+    loss, inner = Loss(np.where(positive, 1.0, -1.0), bound), centred(K)
     newton = Newton(_certain(inner, bound, _size(K)), bound, _size(K))
     if start is not None and inner is not K:
         start = start[0], start[1] + float(accurate_product(K, start[0]).mean())
@@ -141,7 +135,7 @@ def _solve(
     return Solution(at.a, at.b, n_iter, at.gradient, max(at.gradient, shown))
 
 
-def _centred(K: Array) -> Array:
+def centred(K: Array) -> Array:
     """Return the matrix of kernels less their means over rows and columns, if these prevail.
 
     Since the sum of a is 0, it gives the same margins with another b, from smaller terms;
@@ -254,54 +248,3 @@ def _sum_and_rest(a: Array, b: Array) -> tuple[Array, Array]:
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
-
-
-def left_out_changes(K: Array, dual: Array, intercept: float, bound: Array) -> Array:
-    """Return by how much each sample moves its own margin.
-
-    Leave-one-out of the least squares problem that the last Newton step solves, with
-    working response z = f + a / W: without sample p the margin is z_p - a_p / (A^-1)_pp,
-    A = [[K + W^-1, 1], [1', 0]]. Multiplied by W^1/2 from both sides, A^-1 has the
-    diagonal W_p D_p, with leverages 1 - D_p = W_p h_p, and the change is a_p h_p / D_p.
-
-    Parameters
-    ----------
-    K : array of shape (n, n)
-    dual, intercept : a solution
-    bound : array of shape (n,)
-        C times the weights of the samples.
-
-    Returns
-    -------
-    array of shape (n,)
-        The margin f = K a + b of sample p less the one without it.
-
-    Raises
-    ------
-    Untrusted
-        If the kernel is not positive definite.
-    """
-    f = accurate_product(K, dual) + intercept
-    K = _centred(K)  # A^-1 is the same
-    W = bound * expit(f) * expit(-f)
-    root = np.sqrt(W)
-    try:
-        lower = np.linalg.cholesky(newton_matrix(K, root))
-    except np.linalg.LinAlgError:
-        raise Untrusted("the kernel is not positive definite") from None
-    inverse = dtrtri(lower.T, overwrite_c=1)[0].T  # L^-1, and B^-1 = L^-T L^-1
-    border = inverse.T @ (inverse @ root)
-    total = root @ border
-    D = np.einsum("ij,ij->j", inverse, inverse) - border**2 / total
-    leverage = 1.0 - D
-    h = np.divide(leverage, W, out=np.zeros_like(W), where=W > 0)
-    # Far on the wrong side W vanishes while a does not. There h, the variance of f at x_p
-    # before the sample is known, is computed as such.
-    far = np.flatnonzero(np.abs(dual) > SATURATED * W)
-    seen = inverse @ (root[:, None] * K[:, far])
-    h[far] = np.diagonal(K)[far] - np.einsum("ij,ij->j", seen, seen)
-    h[far] += (1.0 - K[far] @ (root * border)) ** 2 / total
-    least = -LOST * np.abs(np.diagonal(K)).max()
-    if (D <= 0).any() or (leverage < -LOST).any() or (h[far] < least).any():
-        raise Untrusted("the kernel is not positive definite")
-    return dual * np.maximum(h, 0.0) / D
