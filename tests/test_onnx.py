@@ -211,7 +211,7 @@ def test_own_probabilities_without_calibration(samples, temperature):
 def test_a_class_with_a_single_sample(samples):
     X, y = samples(3)
     with pytest.warns(UserWarning, match="single sample"):
-        model = CoupledSVC().fit(np.vstack([X, X[:1] + 5]), np.append(y, y[0].__class__(9)))
+        model = CoupledSVC().fit(np.vstack([X, X[:1] + 5]), np.append(y, 9))
     assert model.least_proba_.any()
     assert_same(model, hard(X))
 

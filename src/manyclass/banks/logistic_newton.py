@@ -236,6 +236,7 @@ def _settled(K: Array, a: Array, change: Array) -> Array:
         settled[few], left[few] = _sum_and_rest(new[few], borne)
         left[few] += rest[few] - borne
         still_seen = np.abs(K @ left).max()
+        # The first of them are to bring the sum to 0, too.
         if n_few < FEW[0] and not still_seen < seen:
             break
         new, rest, seen = settled, left, still_seen
