@@ -475,3 +475,15 @@ def ordinal(r: Array, weights: Array) -> Array:
         blocks.append((value, weight, size))
     above = np.concatenate([[1.0], *(np.full(s, v) for v, _, s in blocks), [0.0]])
     return above[:-1] - above[1:]
+
+
+# -- rows that count several times -----------------------------------------------------
+
+
+def count_rows(X: Array, target: NDArray, weights: Array) -> dict[tuple[float, ...], float]:
+    """How often each row counts, by its values and its target."""
+    counts: dict[tuple[float, ...], float] = {}
+    for row, t, weight in zip(X.tolist(), target.tolist(), weights.tolist(), strict=True):
+        key = (*(value + 0.0 for value in row), t)
+        counts[key] = counts.get(key, 0.0) + weight
+    return counts

@@ -19,7 +19,7 @@ from sklearn.svm import SVC, NuSVC
 
 from manyclass import CoupledClassifier, CoupledSVC, codes
 from manyclass._sklearn import counts_rows_of_weight
-from manyclass.banks import fit_bank, kernel, libsvm, read_by_bank
+from manyclass.banks import fit_bank, kernel, libsvm, read_by_bank, repeats
 from manyclass.banks.borrowing import RowsOf, share_of_rows, size_in_bytes
 from manyclass.banks.groups import in_batches
 from manyclass.banks.kernels import Kernel, resolve_gamma
@@ -63,6 +63,7 @@ def _small_parts(monkeypatch):
         monkeypatch.setattr(kernel, name, 8)
     for name in ("PREPARED", "PREPARED_ARRAY"):
         monkeypatch.setattr(kernel, name, 2**15)
+    monkeypatch.setattr(repeats, "BLOCK_ENTRIES", 2**12)
     leave_whole(monkeypatch)
 
 

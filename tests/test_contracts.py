@@ -436,8 +436,6 @@ class TestTwoClassesReturnTheBinaryProbability:
 
 # -- 5 ---------------------------------------------------------------------------------
 
-# gamma="scale", the default, is the variance of the rows without their weights: SVC by itself
-# does not weight as it repeats, so the checks of sample weights need a fixed gamma.
 CHECKED = [
     CoupledClassifier(),
     CoupledClassifier(code="one-vs-rest", combiner="normalize"),
@@ -445,13 +443,8 @@ CHECKED = [
     CoupledClassifier(combiner="max-wins"),
     CoupledClassifier(LinearDiscriminantAnalysis(), combiner="ht"),
     CoupledClassifier(KNeighborsClassifier(), code="one-vs-rest", combiner="kl", cv=None),
-    CoupledClassifier(LinearSVC(dual=False, tol=1e-10), combiner="ht", calibration="sigmoid"),
-    CoupledClassifier(
-        SVC(gamma=0.1, tol=1e-10),
-        code="dense-random",
-        combiner="least-squares",
-        calibration="sigmoid",
-    ),
+    CoupledClassifier(LinearSVC(), combiner="ht", calibration="sigmoid"),
+    CoupledClassifier(SVC(), code="dense-random", combiner="least-squares", calibration="sigmoid"),
 ]
 
 

@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, codes
 from manyclass.banks import fit_bank, logistic_steps
-from manyclass.banks.kernel_logistic import scale_gamma
+from manyclass.banks.kernels import scale_gamma
 from manyclass.banks.logistic_newton import solve
 from manyclass.learners.kernel_logistic import KernelLogisticRegression, kernel_logistic_path
 

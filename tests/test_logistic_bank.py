@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, codes
 from manyclass.banks import Bank, KernelLogisticBank, Untrusted, fit_bank
-from manyclass.banks.kernel_logistic import scale_gamma
+from manyclass.banks.kernels import scale_gamma
 from manyclass.banks.logistic_left_out import left_out_changes
 from manyclass.banks.logistic_newton import solve
 from manyclass.learners.kernel_logistic import KernelLogisticRegression

@@ -102,14 +102,6 @@ def test_votes_are_shares_and_no_probabilities():
 # -- scikit-learn's checks -------------------------------------------------------------
 
 
-def checked(name):
-    """Of SVC, the default gamma does not know of weights, and tol is looser than the checks."""
-    model = duan(name, cv=3)
-    if isinstance(model.estimator, SVC):
-        model.set_params(estimator__gamma=0.1, estimator__tol=1e-10)
-    return model
-
-
-@parametrize_with_checks([checked(name) for name in DUAN], expected_failed_checks=lambda model: {})
+@parametrize_with_checks([duan(name) for name in DUAN], expected_failed_checks=lambda model: {})
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

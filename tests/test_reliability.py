@@ -721,8 +721,8 @@ class TestSampleWeight:
 
 @parametrize_with_checks(
     [
-        one_vs_rest(LinearSVC(dual=False, tol=1e-12), "srm"),
-        one_vs_rest(SVC(gamma=0.1, tol=1e-10), DynamicReliabilityDecoder(n_neighbors=3)),
+        one_vs_rest(LinearSVC(), "srm"),
+        one_vs_rest(SVC(), DynamicReliabilityDecoder(n_neighbors=3)),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

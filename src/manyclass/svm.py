@@ -93,6 +93,13 @@ class CoupledSVC(CoupledBase):
     A failed or interrupted fit leaves the estimator as it was. LIBSVM itself does not listen
     to interrupts: the machine it is at is fitted to its end in the background.
 
+    Machines are those of ``SVC`` to the last bit, but where rows count twice or more on average:
+    because they are repeated, or have whole numbers as weights. Then LIBSVM is given each row
+    once, with its number as a weight, and ``gamma="scale"`` counts it as often. A weight of 3 is
+    as good as three copies, to rounding; ``SVC`` gives other machines for the two, and they are
+    ours up to ``tol`` if ``gamma`` is a number. ``support_`` has the first of the copies, and
+    ``dual_coef_`` what all of them have together.
+
     References
     ----------
     .. [1] T.-F. Wu, C.-J. Lin, R. C. Weng, "Probability estimates for multi-class

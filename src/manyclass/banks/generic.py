@@ -10,6 +10,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.svm import LinearSVC
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
@@ -17,6 +18,7 @@ from manyclass._jobs import run_tasks
 from manyclass._rows import by_rows, is_by_columns, take_rows, without_duplicates
 from manyclass._sklearn import check_fit_params, n_samples
 from manyclass.banks.pairwise import PairwiseModel, check_square, copy_part, is_everything
+from manyclass.banks.repeats import count_rows
 
 Kind = Literal["margin", "probability", "log-odds", "centred"]
 """What a bank answers: ``decision_function``; the positive side's ``predict_proba`` r; its
@@ -251,6 +253,10 @@ def fit_models(
     # than it gains, by an order of magnitude.
     small = len(rows) * X.shape[-1] < SMALL if len(X.shape) > 1 else True
     X = read_once(estimator, X)
+    if _takes_counts(estimator, params):
+        counted = count_rows(X, y, rows, params.get("sample_weight"))
+        if counted is not None:
+            rows, params = counted.rows, {"sample_weight": counted.weights}
     order, ends = _places_of_classes(y[rows], len(code))
     pairwise = bool(get_tags(estimator).input_tags.pairwise)
     if pairwise:
@@ -277,6 +283,16 @@ def fit_models(
             options=params,
         )
     return [model for models in batches for model in models]
+
+
+def _takes_counts(estimator, params: Mapping[str, Any]) -> bool:
+    """Tell whether a row shall be fitted once, with the number of its copies as a weight.
+
+    Many learners could; LIBLINEAR's end somewhere within their tolerance, and shall not end
+    elsewhere if rows are counted otherwise.
+    """
+    told_by_rows = isinstance(getattr(estimator, "class_weight", None), str)
+    return type(estimator) is LinearSVC and not told_by_rows and set(params) <= {"sample_weight"}
 
 
 def column_batches(n_columns: int, n_jobs: int, each: int = TASKS_OF_WORKER) -> list[slice]:

@@ -123,6 +123,8 @@ class KernelBank(Bank):
         What scores are computed in.
     borrow : bool
         Whether the support vectors stay in X until :meth:`own_rows` is called.
+    once_each : bool
+        Whether one of the rows that are equal, and of one class, was fitted for all of them.
     """
 
     machine: ClassVar[type[KernelMachine]] = KernelMachine
@@ -146,8 +148,9 @@ class KernelBank(Bank):
         converged: bool,
         dtype: type[np.floating] = np.float64,
         borrow: bool = False,
+        once_each: bool = False,
     ):
-        self.kind = "margin"
+        self.kind, self.once_each = "margin", once_each
         self.kernel, self.duals, self.intercept = kernel, duals, intercept
         self.bound, self.n_iter, self.converged, self.dtype = bound, n_iter, converged, dtype
         unsupported = np.bincount(duals.indices, minlength=len(intercept)) == 0

@@ -12,6 +12,7 @@ from manyclass.banks.borrowing import RowsOf, size_in_bytes
 from manyclass.banks.generic import Untrusted
 from manyclass.banks.pairwise import is_everything, rows_at
 from manyclass.banks.refits import DOUBTFUL, DRAGGED, MANY, is_affordable, scores_without
+from manyclass.banks.repeats import Copies
 from manyclass.banks.spans import (
     Gram,
     in_parts,
@@ -45,7 +46,8 @@ def leave_one_out(
     scores = bank.margins_once(own, np.float32 if single else np.float64)
     place = np.full(len(y), -1)
     place[rows] = np.arange(len(rows))
-    doubts = _subtract_spans(bank, X, weights, place, scores)
+    copies = Copies(X, y, weights) if bank.once_each else None
+    doubts = _subtract_spans(bank, X, weights, copies, place, scores)
     n_doubtful = np.array([len(doubtful) for doubtful in doubts])
     n_members = _members(y, code, weights)
     many = n_doubtful > MANY * _members(y[rows], code, weights[rows])
@@ -65,12 +67,12 @@ def _members(y: Places, code: NDArray[np.int8], weights: Floats) -> Places:
 
 
 def _subtract_spans(
-    bank: KernelBank, X, weights: Floats, place: Places, scores: Floats
+    bank: KernelBank, X, weights: Floats, copies: Copies | None, place: Places, scores: Floats
 ) -> list[Places]:
     """Take from the scores what samples have added to their own.
 
-    ``place`` is that of a sample among the scores, or -1. Returned are, for every column, the
-    samples whose span is not to be trusted.
+    Copies of a sample take its place, up to their own bound. ``place`` is that of a sample among
+    the scores, or -1. Returned are, for every column, the samples whose span is not to be trusted.
     """
     duals = bank.duals.tocsc()
     below = known = 0
@@ -81,15 +83,22 @@ def _subtract_spans(
         if len(support) == 0:
             doubts.append(support)
             continue
-        free, scored = _free(dual, weights[support], bank.bound), place[support] >= 0
+        samples, of = (support, slice(None)) if copies is None else copies.of(support)
+        total = weights[support] if copies is None else copies.weights_of(support)
+        bounds = _bounds(dual, total, bank.bound)
+        free, scored = np.abs(dual) < AT_BOUND * bounds, place[samples] >= 0
         _check_memory(int(free.sum()))
-        gram = _gram(bank, X, support)
-        spans = squared_spans_by_blocks(gram, free, dual > 0, scored)
-        change, scored_rows = (dual * spans.squared)[scored], support[scored]
+        wanted = np.zeros(len(support), dtype=np.bool_)
+        wanted[np.arange(len(support))[of][scored]] = True
+        spans = squared_spans_by_blocks(_gram(bank, X, support), free, dual > 0, wanted)
+        others = bounds[of] * (1.0 - weights[samples] / total[of])
+        lost = np.sign(dual[of]) * np.maximum(np.abs(dual[of]) - others, 0.0)
+        change = (lost * spans.squared[of])[scored]
+        scored_rows = samples[scored]
         scores[place[scored_rows], column] -= change
-        dragged = ~free & (np.abs(dual) * spans.drag >= DRAGGED)
+        dragged = ~free[of] & (np.abs(lost) * spans.drag >= DRAGGED)
         doubts.append(scored_rows[(np.abs(change) >= DOUBTFUL) | dragged[scored]])
-        below, known = below + spans.below, known + int(scored.sum())
+        below, known = below + spans.below, known + int(wanted.sum())
     if below > EXCUSED * known:
         raise Untrusted("the kernel is not positive definite")
     return doubts
@@ -151,10 +160,10 @@ def _check_memory(n_free: int) -> None:
         )
 
 
-def _free(dual, weights, bound: float | None) -> NDArray[np.bool_]:
-    """Tell which coefficients are below their bound C; unknown, it is the side's largest."""
-    size = np.abs(dual) / weights
+def _bounds(dual: Floats, weights: Floats, bound: float | None) -> Floats:
+    """Return the bounds of coefficients; unknown, they are told by the side's largest."""
     if bound is not None:
-        return size < AT_BOUND * bound
+        return bound * weights
+    size = np.abs(dual) / weights
     largest = {sign: size[np.sign(dual) == sign].max(initial=0.0) for sign in (-1.0, 1.0)}
-    return size < AT_BOUND * np.where(dual > 0, largest[1.0], largest[-1.0])
+    return weights * np.where(dual > 0, largest[1.0], largest[-1.0])

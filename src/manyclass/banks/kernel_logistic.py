@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, issparse
+from scipy.sparse import coo_array
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from manyclass._rows import without_duplicates
 from manyclass.banks.generic import LEAST, Bank, Evidence, Kind, Scorer, Untrusted
 from manyclass.banks.kernel import KernelBank, KernelMachine
-from manyclass.banks.kernels import Kernel, resolve_gamma
+from manyclass.banks.kernels import Kernel
 from manyclass.banks.logistic_left_out import left_out_changes
 from manyclass.banks.logistic_loss import Array
 from manyclass.banks.logistic_newton import Solution, solve
@@ -27,22 +27,6 @@ from manyclass.banks.spans import without_only_samples
 
 SYMMETRIC = 1e-8  # difference of entries to their largest that is left to rounding
 LARGE = 2000  # samples from which on BLAS has use for its threads
-
-
-def scale_gamma(gamma: str | float, X, weights: Array) -> float:
-    """Return gamma as a number; "scale" is told by the weighted variance of X.
-
-    So that a weight of 2 is a copy, and one of 0 no sample at all.
-    """
-    if gamma != "scale" or (weights == weights[0]).all():
-        return resolve_gamma(gamma, X)
-    share = weights / weights.sum()
-    mean = float(share @ np.asarray(X.mean(axis=1)).ravel())
-    if issparse(X):
-        variance = float(share @ np.asarray(X.multiply(X).mean(axis=1)).ravel()) - mean**2
-    else:
-        variance = float(share @ ((X - mean) ** 2).mean(axis=1))
-    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
 
 def gram(kernel: Kernel, X) -> Array:

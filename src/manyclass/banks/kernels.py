@@ -52,6 +52,22 @@ def resolve_gamma(gamma: str | float, X) -> float:
     return float(gamma)
 
 
+def scale_gamma(gamma: str | float, X, weights: NDArray[np.float64]) -> float:
+    """Return gamma as a number; "scale" is told by the weighted variance of X.
+
+    So that a weight of 2 is a copy, and one of 0 no sample at all.
+    """
+    if gamma != "scale" or (weights == weights[0]).all():
+        return resolve_gamma(gamma, X)
+    share = weights / weights.sum()
+    mean = float(share @ np.asarray(X.mean(axis=1)).ravel())
+    if issparse(X):
+        variance = float(share @ np.asarray(X.multiply(X).mean(axis=1)).ravel()) - mean**2
+    else:
+        variance = float(share @ ((X - mean) ** 2).mean(axis=1))
+    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+
 def _sparse_variance(X) -> np.float64:
     """Return ``X.multiply(X).mean() - X.mean() ** 2``, to the last bit but without copies of X.
 

@@ -21,12 +21,12 @@ from manyclass._sklearn import counts_rows_of_weight, n_samples, take_rows
 from manyclass.banks.borrowing import share_of_rows, size_in_bytes
 from manyclass.banks.generic import column_batches, with_narrow_indices
 from manyclass.banks.kernel import FEW_ROWS, SOLVER_TOLERANCE, KernelBank, check_fits
-from manyclass.banks.kernels import Kernel, resolve_gamma
+from manyclass.banks.kernels import Kernel, resolve_gamma, scale_gamma
 from manyclass.banks.own_kernels import OwnKernel, takes_any_rows
-from manyclass.banks.pairwise import part_of
+from manyclass.banks.pairwise import part_of, rows_at
+from manyclass.banks.repeats import LARGE, count_rows
 
 FEW_PRODUCTS = 1e8  # of numbers, for the kernel of a pair: below, a call for each costs too much
-LARGE = 2**20  # bytes of an X that is not copied lightly
 
 
 class WeightFactors(NamedTuple):
@@ -70,7 +70,12 @@ def fit_kernel_bank(
         )
     if sample_weight is not None:
         rows = rows[sample_weight[rows] > 0]
-    gamma = resolve_gamma(estimator.gamma, X) if _has_gamma(estimator.kernel) else 1.0
+    of_sample = sample_weight if factors is None else factors.of_sample
+    gamma = _gamma(estimator, X, of_sample)
+    counted = count_rows(X, y, rows, of_sample) if _takes_counts(estimator) else None
+    if counted is not None:
+        rows, sample_weight = counted.rows, counted.weights
+        factors = None if factors is None else factors._replace(of_sample=counted.weights)
     # Its own probabilities, if it was asked for them, would be fitted for nothing.
     machine = clone(estimator).set_params(gamma=gamma, probability=type(estimator)().probability)
     if callable(estimator.kernel):
@@ -116,6 +121,7 @@ def fit_kernel_bank(
         converged=all(column[4] for column in columns),
         dtype=dtype,
         borrow=borrow,
+        once_each=counted is not None,
     )
     if dtype == np.float32:
         some = np.arange(0, len(y), 1 + len(y) // FEW_ROWS)
@@ -151,8 +157,17 @@ def _is_one_call(kernel, X, n_rows: int, code: NDArray[np.int8], n_jobs: int) ->
     return products < FEW_PRODUCTS
 
 
-def _has_gamma(kernel) -> bool:
-    return kernel in ("rbf", "poly", "sigmoid")
+def _gamma(estimator, X, weights: NDArray[np.float64] | None) -> float:
+    """Return gamma as a number: rows that count several times do so in "scale", too."""
+    if estimator.kernel not in ("rbf", "poly", "sigmoid"):
+        return 1.0
+    everything = np.arange(n_samples(X))
+    counted = None
+    if estimator.gamma == "scale" and _takes_counts(estimator):
+        counted = count_rows(X, np.zeros_like(everything), everything, weights)
+    if counted is None:
+        return resolve_gamma(estimator.gamma, X)
+    return scale_gamma("scale", rows_at(X, counted.rows), counted.weights[counted.rows])
 
 
 Column = tuple[NDArray[np.intp], NDArray[np.float64], float, int, bool]
@@ -180,6 +195,15 @@ def _fit(machine, X, rows, target, weights: Weights, classes):
     return fitted, rows[fitted.support_]
 
 
+def _takes_counts(machine) -> bool:
+    """Tell whether rows may be left out, or stand for others, if their weights say so."""
+    return (
+        isinstance(machine.kernel, str)
+        and machine.kernel != "precomputed"
+        and not isinstance(machine.class_weight, str)  # told by the number of rows
+    )
+
+
 def _is_better_left_whole(machine, X, rows: NDArray[np.intp]) -> bool:
     """Tell whether a large X is given to LIBSVM as it is, and not the rows of a machine.
 
@@ -187,9 +211,7 @@ def _is_better_left_whole(machine, X, rows: NDArray[np.intp]) -> bool:
     than half of X, it would be more than one copy of X together with their own.
     """
     return (
-        isinstance(machine.kernel, str)
-        and machine.kernel != "precomputed"
-        and not isinstance(machine.class_weight, str)  # told by the number of rows
+        _takes_counts(machine)
         and size_in_bytes(X) > LARGE
         and len(rows) < n_samples(X)
         and share_of_rows(X, rows) > 0.5

@@ -20,10 +20,9 @@ from manyclass._sklearn import check_sample_weight, in_known_numbers, n_samples
 from manyclass.banks.kernel_logistic import (
     accepted_sparse,
     gram,
-    scale_gamma,
     warn_of_solutions,
 )
-from manyclass.banks.kernels import Kernel
+from manyclass.banks.kernels import Kernel, scale_gamma
 from manyclass.banks.logistic_loss import TINY
 from manyclass.banks.logistic_newton import solve
 from manyclass.learners._two_classes import check_two
