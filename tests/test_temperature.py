@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from unittest import mock
 
 import naive_fitting as naive
 import numpy as np
@@ -63,6 +64,15 @@ class TestFitTemperature:
     def test_finds_the_power_that_the_labels_were_drawn_from(self, sharpness):
         p, y = dull_probabilities(0, n=20_000, sharpness=sharpness)
         assert_allclose(fit_temperature(p, y), sharpness, rtol=0.05)
+
+    @quick
+    @given(seed=seeds, sharpness=st.sampled_from([0.5, 1.0, 3.0]))
+    def test_ends_where_newton_stands_still(self, seed, sharpness):
+        """A last step below rounding is no reason to halve the bracket, time and again."""
+        p, y = dull_probabilities(seed, sharpness=sharpness)
+        with mock.patch("manyclass.temperature.softmax", wraps=softmax) as evaluated:
+            fit_temperature(p, y)
+        assert evaluated.call_count <= 20
 
     def test_integer_weights_are_repetitions(self):
         p, y = dull_probabilities(5)

@@ -64,7 +64,7 @@ def fit_temperature(
     for _ in range(100):  # Newton within the bracket, halving it where Newton leaves it
         low, high = (s, high) if first < 0 else (low, s)
         newton = s - first / curvature if curvature > 0 else np.inf
-        step = (newton if low < newton < high else np.sqrt(low * high)) - s
+        step = (newton if low <= newton <= high else np.sqrt(low * high)) - s
         s += step
         if abs(step) <= 1e-10 * s:
             break
