@@ -72,7 +72,7 @@ def fit_kernel_bank(
         rows = rows[sample_weight[rows] > 0]
     of_sample = sample_weight if factors is None else factors.of_sample
     gamma = _gamma(estimator, X, of_sample)
-    counted = count_rows(X, y, rows, of_sample) if _takes_counts(estimator) else None
+    counted = count_rows(X, y, rows, of_sample) if _counts(estimator) else None
     if counted is not None:
         rows, sample_weight = counted.rows, counted.weights
         factors = None if factors is None else factors._replace(of_sample=counted.weights)
@@ -163,7 +163,7 @@ def _gamma(estimator, X, weights: NDArray[np.float64] | None) -> float:
         return 1.0
     everything = np.arange(n_samples(X))
     counted = None
-    if estimator.gamma == "scale" and _takes_counts(estimator):
+    if estimator.gamma == "scale" and _counts(estimator):
         counted = count_rows(X, np.zeros_like(everything), everything, weights)
     if counted is None:
         return resolve_gamma(estimator.gamma, X)
@@ -195,8 +195,13 @@ def _fit(machine, X, rows, target, weights: Weights, classes):
     return fitted, rows[fitted.support_]
 
 
-def _takes_counts(machine) -> bool:
-    """Tell whether rows may be left out, or stand for others, if their weights say so."""
+def _counts(machine) -> bool:
+    """Tell whether a row shall be fitted once for all its copies; nu is a share of rows."""
+    return type(machine) is SVC and _heeds_weights(machine)
+
+
+def _heeds_weights(machine) -> bool:
+    """Tell whether a row without weight is as good as none."""
     return (
         isinstance(machine.kernel, str)
         and machine.kernel != "precomputed"
@@ -211,7 +216,7 @@ def _is_better_left_whole(machine, X, rows: NDArray[np.intp]) -> bool:
     than half of X, it would be more than one copy of X together with their own.
     """
     return (
-        _takes_counts(machine)
+        _heeds_weights(machine)
         and size_in_bytes(X) > LARGE
         and len(rows) < n_samples(X)
         and share_of_rows(X, rows) > 0.5

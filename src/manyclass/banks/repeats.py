@@ -26,7 +26,6 @@ TIMES = 2.0  # that rows count on average, from where on they are fitted once ea
 LARGE = 2**20  # bytes of an X that is not copied lightly
 BLOCK_ENTRIES = 2**15  # of rows that are read at a time, to stay in cache
 _HALF = np.uint64(32)
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio
 
 Places = NDArray[np.intp]
 Weights = NDArray[np.float64]
@@ -74,7 +73,7 @@ def count_rows(X, y: Places, rows: Places, weights: Weights | None = None) -> Co
         X = by_rows(X)
     first, of_row = _partition(X, y, rows)
     few = 2 * len(first) <= len(rows) or size_in_bytes(RowsOf(X, first)) <= LARGE
-    if not few or own.sum() < TIMES * len(first) or not _are_same(X, y, rows, first[of_row]):
+    if not few or own.sum() < TIMES * len(first) or not _are_same(X, rows, first[of_row]):
         return None
     counts = np.zeros(n_samples(X))
     counts[first] = np.bincount(of_row, own)
@@ -120,10 +119,14 @@ class Copies:
 
 
 def _partition(X, y: Places, rows: Places) -> tuple[Places, Places]:
-    """Return the first of equal rows, in the order of their digests, and which of them each is."""
-    digests = _digests(X, rows) + y[rows].astype(np.uint64) * _ODD
-    _, first, of_row = np.unique(digests, return_index=True, return_inverse=True)
-    return rows[first], of_row
+    """Return the first of equal rows, by classes and digests, and which of them each row is."""
+    digests, classes = _digests(X, rows), y[rows]
+    order = np.lexsort((digests, classes))
+    begins = np.ones(len(rows), dtype=np.bool_)
+    begins[1:] = (np.diff(digests[order]) != 0) | (np.diff(classes[order]) != 0)
+    of_row = np.empty_like(order)
+    of_row[order] = np.cumsum(begins) - 1
+    return rows[order[begins]], of_row
 
 
 def _digests(X, rows: Places) -> NDArray[np.uint64]:
@@ -146,10 +149,8 @@ def _odd_factors(n: int) -> NDArray[np.uint64]:
     return 2 * np.random.default_rng(0).integers(2**63, size=n, dtype=np.uint64) + np.uint64(1)
 
 
-def _are_same(X, y: Places, rows: Places, others: Places) -> bool:
-    """Tell whether rows are equal to others, and of their classes: digests may agree by chance."""
-    if (y[rows] != y[others]).any():
-        return False
+def _are_same(X, rows: Places, others: Places) -> bool:
+    """Tell whether rows are equal to others: digests may agree by chance."""
     for block in _blocks(X, rows):
         one, other = _numbers(X, rows[block]), _numbers(X, others[block])
         unequal: Any = one != other
