@@ -48,7 +48,7 @@ def letter() -> list[list[str]]:
                 key: lambda model=model: clone(model).fit(X_train, y_train)
                 for key, model in candidates.items()
             },
-            rounds=3,
+            rounds=5,
             warm_up=False,
         )
     asked = {

@@ -53,7 +53,8 @@ def peak_in_copies(model, X, y) -> float:
 
 
 def leave_whole(monkeypatch) -> None:
-    monkeypatch.setattr(libsvm, "LARGE", 0)
+    for name in ("LARGE", "SORTED"):
+        monkeypatch.setattr(libsvm, name, 0)
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from manyclass.banks.pairwise import part_of, rows_at
 from manyclass.banks.repeats import LARGE, count_rows
 
 FEW_PRODUCTS = 1e8  # of numbers, for the kernel of a pair: below, a call for each costs too much
+SORTED = 2**22  # bytes of an X that is put in the order of the classes, for one call of all pairs
 
 
 class WeightFactors(NamedTuple):
@@ -152,9 +153,14 @@ def _is_one_call(kernel, X, n_rows: int, code: NDArray[np.int8], n_jobs: int) ->
     if callable(kernel) and n_jobs == 1:  # pairs would compute its values twice
         return True
     products = (2 * n_rows / len(code)) ** 2
-    if isinstance(kernel, str) and kernel != "precomputed":
+    if _is_numeric(kernel):
         products *= X.nnz / X.shape[0] if issparse(X) else X.shape[1]
     return products < FEW_PRODUCTS
+
+
+def _is_numeric(kernel) -> bool:
+    """Tell whether the kernel is computed from numbers, by LIBSVM itself."""
+    return isinstance(kernel, str) and kernel != "precomputed"
 
 
 def _gamma(estimator, X, weights: NDArray[np.float64] | None) -> float:
@@ -202,11 +208,8 @@ def _counts(machine) -> bool:
 
 def _heeds_weights(machine) -> bool:
     """Tell whether a row without weight is as good as none."""
-    return (
-        isinstance(machine.kernel, str)
-        and machine.kernel != "precomputed"
-        and not isinstance(machine.class_weight, str)  # told by the number of rows
-    )
+    # Weights of classes may be told by the number of rows.
+    return _is_numeric(machine.kernel) and not isinstance(machine.class_weight, str)
 
 
 def _is_better_left_whole(machine, X, rows: NDArray[np.intp]) -> bool:
@@ -254,6 +257,10 @@ def _fit_column(machine, X, y, column, rows, weights: Weights, pair: bool) -> Co
 def _fit_pairs(machine, X, y, pairs, rows, weights: Weights) -> list[Column]:
     """All pairs at once. LIBSVM's order is ours: positive is the lower class."""
     order, flip = pairs
+    if _is_numeric(machine.kernel) and size_in_bytes(X) <= SORTED:
+        # A pair is read from two places in memory then. Within a class the order stays, on which
+        # the machines depend.
+        rows = rows[np.argsort(y[rows], kind="stable")]
     fitted, support = _fit(machine, X, rows, y[rows], weights, y[rows])
     converged = fitted.fit_status_ == 0
     duals, ends = _dense(fitted.dual_coef_), np.cumsum(fitted.n_support_)
