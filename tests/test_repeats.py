@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 from naive import count_rows as naive_counts
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC, LinearSVC, NuSVC
@@ -100,6 +101,23 @@ class TestMachines:
         model = CoupledSVC(kernel=kernel, gamma=0.5, tol=1e-10, decision_function_shape="ovo")
         model.fit(samples, labels)
         assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-8)
+
+    @pytest.mark.parametrize("code", ["one-vs-one", "one-vs-rest"])
+    def test_weights_of_classes_stay(self, code):
+        of_class = {0: 3.0, 2: 0.25}
+        model = CoupledSVC(code=code, combiner="max-wins", cv=None, class_weight=of_class, tol=1e-8)
+        if code == "one-vs-rest":
+            model.set_params(combiner="winner-takes-all")
+        one, other, _ = (
+            model.fit(*samples).set_params(decision_function_shape="ovo").decision_function(X)
+            for samples in several_ways()
+        )
+        assert_allclose(one, other, rtol=0, atol=1e-9)
+        samples, labels, _ = next(several_ways())
+        not_whole = np.array([of_class.get(label, 1.0) for label in labels]) * (1 + 1e-9)
+        weighted = clone(model).set_params(class_weight=None, gamma=1 / (4 * samples.var()))
+        weighted.fit(samples, labels, sample_weight=not_whole)
+        assert_allclose(one, weighted.decision_function(X), rtol=0, atol=1e-5)
 
     def test_one_of_the_copies_is_a_support_vector(self):
         samples, labels, _ = next(several_ways())

@@ -76,7 +76,9 @@ def fit_kernel_bank(
     counted = count_rows(X, y, rows, of_sample) if _counts(estimator) else None
     if counted is not None:
         rows, sample_weight = counted.rows, counted.weights
-        factors = None if factors is None else factors._replace(of_sample=counted.weights)
+        if factors is not None:
+            sample_weight = factors.of_class[y] * counted.weights
+            factors = factors._replace(of_sample=counted.weights)
     # Its own probabilities, if it was asked for them, would be fitted for nothing.
     machine = clone(estimator).set_params(gamma=gamma, probability=type(estimator)().probability)
     if callable(estimator.kernel):
