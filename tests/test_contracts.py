@@ -36,6 +36,7 @@ from manyclass import CoupledClassifier, CoupledSVC, _predicting, codes
 from manyclass.combining import names, resolve
 from manyclass.coupling import HastieTibshirani, KullbackLeibler, Vote
 from manyclass.decoding import Hamming, MaxWins
+from manyclass.learners import KernelLogisticRegression
 
 # Printed iterations and extreme probabilities may not converge; that is said elsewhere.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -554,13 +555,16 @@ class TestConstantColumns:
 class TestMissingValues:
     holed = np.where(np.random.RandomState(0).rand(*X.shape) < 0.1, np.nan, X)
 
-    @pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC(), SVC()])
+    @pytest.mark.parametrize(
+        "estimator", [LogisticRegression(), LinearSVC(), SVC(), KernelLogisticRegression()]
+    )
     def test_refused_where_the_estimator_refuses_them(self, estimator):
-        with pytest.raises(ValueError, match="NaN"):
+        name = type(estimator).__name__
+        with pytest.raises(ValueError, match=f"Input X contains NaN.\n{name} does not accept"):
             build(estimator).fit(self.holed, y)
         model = build(estimator).fit(X, y)
         for method in (model.predict, model.predict_proba, model.decision_function):
-            with pytest.raises(ValueError, match="NaN"):
+            with pytest.raises(ValueError, match="Input X contains NaN"):
                 method(self.holed)
 
     def test_taken_where_the_estimator_takes_them(self):

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, make_blobs
+from sklearn.datasets import load_breast_cancer, make_blobs, make_classification
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
@@ -135,6 +135,17 @@ def test_gradient_vanishes(seed, n, power, kernel, how):
     assert gradient_of(model, K, target) < 1e-8
     assert abs(model.dual_coef_.sum()) < 1e-8 * model.C
     assert model.n_iter_ < 60
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("n", [60, 400, 1200])
+def test_gradient_in_the_coefficients_vanishes(n, C):
+    """K r, which a general-purpose optimiser goes by, is larger than r."""
+    data, target = make_classification(n, 10, n_informative=5, flip_y=0.1, random_state=n)
+    model = KernelLogisticRegression(C=C).fit(data, target)
+    K = gram_of({"kernel": "rbf", "gamma": model.kernel_.gamma}, data)
+    p = expit(K @ model.dual_coef_[0] + model.intercept_[0])
+    assert np.abs(K @ (model.dual_coef_[0] - C * (target - p))).max() < 1e-8
 
 
 @settings(deadline=None, max_examples=25)

@@ -180,7 +180,9 @@ class DynamicReliability(Reliability):
     def _keep(self, X, y, code: Code, evidence: Evidence, size: int) -> None:
         """Keep what is needed of the training set, for neighbourhoods of about this size."""
         _check_input_space(evidence)
-        X = without_duplicates(check_array(X, accept_sparse="csr", dtype=np.float64))
+        X = without_duplicates(
+            check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
+        )
         rows, weights = counted(evidence)
         sides, margins = code[y[rows]], evidence.margins[rows]
         self._slacks, self._penalty = _slacks(margins, sides), _penalty(evidence)
@@ -196,7 +198,9 @@ class DynamicReliability(Reliability):
 
         ``own`` are samples to be left out of the neighbourhood of each row.
         """
-        X = without_duplicates(check_array(X, accept_sparse="csr", dtype=np.float64))
+        X = without_duplicates(
+            check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
+        )
         sides, means = _sides(scores), np.empty((len(sizes), *scores.shape))
         for rows, nearest in self._neighbours.around(X, max(sizes), own):
             for s, size in enumerate(sizes):

@@ -277,7 +277,9 @@ class KernelBank(Bank):
         if self.any_rows or isinstance(X, RowsOf):
             return X
         as_given = getattr(X, "dtype", None) == dtype
-        X = check_array(X, accept_sparse="csr", dtype=dtype if as_given else np.float64)
+        X = check_array(
+            X, accept_sparse="csr", dtype=dtype if as_given else np.float64, input_name="X"
+        )
         X = without_duplicates(X)
         check_fits(X, dtype)
         return X

@@ -243,7 +243,13 @@ def fit_kernel_logistic_bank(
     a factor of the same size. Memory so grows with the square of the samples.
     """
     estimator._check_parameters()
-    X = check_array(X, accept_sparse=accepted_sparse(estimator.kernel), dtype=np.float64)
+    X = check_array(
+        X,
+        accept_sparse=accepted_sparse(estimator.kernel),
+        dtype=np.float64,
+        input_name="X",
+        estimator=estimator,
+    )
     X = without_duplicates(X)
     weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight)
     kernel = estimator._make_kernel(X, weights)

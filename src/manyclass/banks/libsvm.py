@@ -136,7 +136,9 @@ def read_by_machines(estimator, X):
     """Return X as LIBSVM reads it, so that it need not be converted for every machine."""
     if takes_any_rows(estimator):
         return X
-    X = check_array(X, accept_sparse="csr", dtype=np.float64, order="C")
+    X = check_array(
+        X, accept_sparse="csr", dtype=np.float64, order="C", input_name="X", estimator=estimator
+    )
     return with_narrow_indices(without_duplicates(X))
 
 

@@ -111,7 +111,13 @@ class LinearBank(Bank):
 
     def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """Return the scores of every column; all entries are computed."""
-        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            input_name="X",
+            estimator=self._kept[0] if self._kept else None,
+        )
         margins = safe_sparse_dot(X, self.coef, dense_output=True)
         margins += self.intercept
         return self._answer(margins)

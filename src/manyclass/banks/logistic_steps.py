@@ -122,15 +122,20 @@ class Newton:
         """Take steps until the gradient is below ``tol``, or rounding."""
         while n_iter < max_iter:
             met = at.gradient <= tol
-            if met and not self.exact:
+            if met and not self.exact and self._is_flat(loss, at, tol):
                 break
             new, n_iter = self.step(loss, at), n_iter + 1
             # Where rounding hides what the objective gains, the gradient tells points apart.
             stuck = (met or new.objective >= at.objective) and new.gradient > at.gradient / 2
             at = min(at, new, key=lambda point: point.gradient) if stuck else new
-            if met or stuck:
+            if (met and self.exact) or stuck:
                 break
         return at, n_iter
+
+    def _is_flat(self, loss: Loss, at: Point, tol: float) -> bool:
+        """Tell whether the objective's own gradient, K r, is small as well as r."""
+        largest = np.abs(symmetric_product(self.K, at.r)).max()
+        return bool(largest <= tol * min(1.0, loss.bound.max()))
 
     def step(self, loss: Loss, at: Point) -> Point:
         """Return the point with the least objective in the Newton direction.

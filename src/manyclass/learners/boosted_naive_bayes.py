@@ -82,7 +82,8 @@ class BoostedNaiveBayes(OnCells):
     -----
     Missing values (NaN, None, pandas' NA) are ignored: the attribute adds nothing for
     that sample, in ``fit`` as in prediction. So are categories that were not
-    seen in ``fit``.
+    seen in ``fit``. A file's own mark of what is missing has to be read as such:
+    ``pandas.read_csv(path, na_values="?")``, or it is a category like the others.
 
     The weights of a round sum to that of ``sample_weight``, or to the number of samples,
     and not to 1: smoothing weighs the same in every round and against any number of samples.

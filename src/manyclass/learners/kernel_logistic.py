@@ -78,6 +78,8 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
     tol : float, default=1e-8
         How far the largest ``|a_i - C s_i (t_i - p_i)|``, t being 0 or 1, and the
         sum ``C s_i (t_i - p_i)`` may be from zero, relative to the largest ``C s_i``.
+        K times the former, the gradient in a, is brought below ``tol``, too, as far as
+        rounding lets it.
     max_iter : int, default=100
         The most Newton steps; 5 to 20 are usual.
     warm_start : bool, default=False

@@ -69,7 +69,7 @@ class BinnedNaiveBayes(OnCells):
     -----
     Missing values (NaN, None, pandas' NA) are ignored: the attribute adds nothing for
     that sample, in ``fit`` as in prediction. So are categories that were not
-    seen in ``fit``.
+    seen in ``fit``. A file's own mark of what is missing, such as ``?``, is to be read as such.
 
     References
     ----------

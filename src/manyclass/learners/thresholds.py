@@ -176,8 +176,8 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
     >>> from manyclass.learners.thresholds import ThresholdOptimized
     >>> X, y = load_iris(return_X_y=True)
     >>> binary = ThresholdOptimized(LinearDiscriminantAnalysis())
-    >>> binary.fit(X[50:], y[50:]).threshold_
-    0.6
+    >>> round(binary.fit(X[50:], y[50:]).threshold_, 2)
+    0.65
     >>> CoupledClassifier(binary, combiner="ht").fit(X, y).score(X, y)
     0.987
     """

@@ -66,7 +66,8 @@ class RuleScorer(BaseEstimator):
     >>> from manyclass.search import RuleScorer
     >>> X, y = load_iris(return_X_y=True)
     >>> model = CoupledSVC(temperature=False).fit(X[::2], y[::2])
-    >>> RuleScorer(["ht", "wlw2"], ["neg_log_loss"])(model, X[1::2], y[1::2])
+    >>> scores = RuleScorer(["ht", "wlw2"], ["neg_log_loss"])(model, X[1::2], y[1::2])
+    >>> {name: round(score, 3) for name, score in scores.items()}
     {'ht_neg_log_loss': -0.152, 'wlw2_neg_log_loss': -0.136}
     """
 
