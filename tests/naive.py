@@ -477,11 +477,11 @@ def ordinal(r: Array, weights: Array) -> Array:
     return above[:-1] - above[1:]
 
 
-# -- rows that count several times -----------------------------------------------------
+# -- rows that are repeated -----------------------------------------------------------
 
 
-def count_rows(X: Array, target: NDArray, weights: Array) -> dict[tuple[float, ...], float]:
-    """How often each row counts, by its values and its target."""
+def row_weights(X: Array, target: NDArray, weights: Array) -> dict[tuple[float, ...], float]:
+    """What each row weighs with its copies, by its values and its target."""
     counts: dict[tuple[float, ...], float] = {}
     for row, t, weight in zip(X.tolist(), target.tolist(), weights.tolist(), strict=True):
         key = (*(value + 0.0 for value in row), t)

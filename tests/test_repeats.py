@@ -1,14 +1,14 @@
-"""Rows that count several times: the same machines, however they are counted."""
+"""Rows that are repeated: the same machines, in whatever order, and as weights."""
 
 from __future__ import annotations
 
+import naive
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from naive import count_rows as naive_counts
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
@@ -18,11 +18,12 @@ from sklearn.svm import SVC, LinearSVC, NuSVC
 
 from manyclass import CoupledClassifier, CoupledSVC
 from manyclass.banks import fit_bank, libsvm, repeats
-from manyclass.banks.repeats import Copies, count_rows
+from manyclass.banks.repeats import Copies, distinct_rows
 
 X, y = load_iris(return_X_y=True)
 X = X + 1e-3 * np.arange(len(X))[:, None]  # one flower is there twice
-COUNTS = np.random.default_rng(0).integers(0, 5, len(y))
+COUNTS = np.random.default_rng(0).integers(2, 6, len(y))
+COUNTS[::10] = 1  # most, but not all, are repeated
 ONE_VS_REST = 2 * np.eye(3, dtype=np.int8) - 1
 TYPES = {
     "C": np.array,
@@ -42,16 +43,19 @@ MACHINES = [
 
 
 def several_ways():
-    """Yield rows that count COUNTS times: repeated, weighted in another order, and both."""
+    """Yield rows that count COUNTS times: as copies, with weights for some, in other orders."""
     rng = np.random.default_rng(1)
-    repeated = rng.permutation(np.arange(len(y)).repeat(COUNTS))
-    yield X[repeated], y[repeated], None
-    shuffled = rng.permutation(len(y))
-    yield X[shuffled], y[shuffled], COUNTS[shuffled].astype(float)
-    twice = np.flatnonzero(COUNTS > 1)
-    fewer = COUNTS - (COUNTS > 1)
-    both = np.concatenate([shuffled, twice])
-    yield X[both], y[both], np.concatenate([fewer[shuffled], np.ones_like(twice)])
+    rows = rng.permutation(np.arange(len(y)).repeat(COUNTS))
+    yield X[rows], y[rows], None
+    few = np.minimum(COUNTS, 2)
+    rows = rng.permutation(np.arange(len(y)).repeat(few))
+    first = np.unique(rows, return_index=True)[1]
+    weights = np.ones(len(rows))
+    weights[first] += (COUNTS - few)[rows[first]]
+    yield X[rows], y[rows], weights
+    unused = np.arange(0, len(y), 3)
+    both = np.concatenate([unused, rows])
+    yield X[both], y[both], np.concatenate([np.zeros(len(unused)), weights])
 
 
 def margins(estimator, samples, labels, weights, code):
@@ -125,13 +129,11 @@ class TestMachines:
         assert_array_equal(model.support_vectors_, samples[model.support_])
         assert len(np.unique(model.support_vectors_, axis=0)) == len(model.support_)
         assert model.n_support_.sum() == len(model.support_)
-        most = COUNTS.max() * model.C
-        assert model.C < np.abs(model.dual_coef_).max() <= most + 1e-12
+        assert model.C < np.abs(model.dual_coef_).max() <= COUNTS.max() * model.C + 1e-12
 
     def test_no_copies_no_change(self):
-        """What counts less than twice on average is left to LIBSVM as it is."""
-        weights = COUNTS / 2
-        for weight in (None, weights, np.minimum(COUNTS, 1.0)):
+        """What is hardly repeated is left to LIBSVM as it is, whatever it weighs."""
+        for weight in (None, COUNTS.astype(float), COUNTS / 2, np.minimum(COUNTS - 1.0, 1.0)):
             expected = SVC(decision_function_shape="ovo").fit(X, y, weight)
             model = CoupledSVC(decision_function_shape="ovo").fit(X, y, weight)
             assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-10)
@@ -150,7 +152,7 @@ class TestMachines:
         """Weights of classes, and nu, are told by it; rows of whatever type are not compared."""
         samples, labels, _ = next(several_ways())
         found = margins(estimator, samples, labels, None, ONE_VS_REST)
-        monkeypatch.setattr(repeats, "TIMES", np.inf)
+        monkeypatch.setattr(repeats, "REPEATED", np.inf)
         assert_array_equal(found, margins(estimator, samples, labels, None, ONE_VS_REST))
 
 
@@ -185,7 +187,7 @@ class TestLeaveOneOut:
 
         truth = np.array([without(i) for i in range(len(some))])
         counted = mean_difference()
-        monkeypatch.setattr(repeats, "TIMES", np.inf)
+        monkeypatch.setattr(repeats, "REPEATED", np.inf)
         assert counted < min(0.03, mean_difference())
 
 
@@ -199,33 +201,34 @@ def problems(draw):
     return rows, target, weights
 
 
-class TestCounting:
+class TestDistinct:
     @given(problems())
     def test_against_a_dictionary(self, problem):
         rows, labels, weights = problem
-        expected = naive_counts(rows, labels, weights)
-        counted = count_rows(rows, labels, np.arange(len(rows)), weights)
-        if counted is None:
-            assert weights.sum() < 2 * len(expected)
-            return
-        assert weights.sum() >= 2 * len(expected)
-        first = counted.rows
-        assert naive_counts(rows[first], labels[first], counted.weights[first]) == expected
-        assert counted.weights.sum() == weights.sum()
+        expected = naive.row_weights(rows, labels, weights)
+        copies = naive.row_weights(rows, labels, np.ones(len(rows)))
+        repeated = np.mean([n > 1 for n in copies.values()]) >= 0.5
+        distinct = distinct_rows(rows, labels, np.arange(len(rows)), weights)
+        assert (distinct is not None) == repeated
+        if distinct is not None:
+            first = distinct.rows
+            together = naive.row_weights(rows[first], labels[first], distinct.weights[first])
+            assert together == expected
+            assert distinct.weights.sum() == weights.sum()
 
     @given(problems(), st.randoms(use_true_random=False))
     def test_the_order_is_that_of_the_rows_alone(self, problem, random):
         rows, labels, weights = problem
-        everything, there = np.arange(len(rows)), np.arange(len(rows)).repeat(2)
+        twice, there = np.arange(len(rows)).repeat(2), np.arange(len(rows)).repeat(3)
         random.shuffle(there)
-        expected = count_rows(rows, labels, everything, 2 * weights)
+        expected = distinct_rows(
+            rows[twice], labels[twice], np.arange(len(twice)), weights[twice] * 1.5
+        )
         for as_type in (np.array, sparse.csr_array, sparse.csc_array, pd.DataFrame):
-            X = as_type(rows[there])
-            found = count_rows(X, labels[there], np.arange(len(there)), weights[there])
-            assert_array_equal(rows[there[found.rows]], rows[expected.rows])
-            assert_array_equal(
-                found.weights[found.rows], expected.weights[expected.rows], strict=True
-            )
+            everything = np.arange(len(there))
+            found = distinct_rows(as_type(rows[there]), labels[there], everything, weights[there])
+            assert_array_equal(rows[there[found.rows]], rows[twice[expected.rows]])
+            assert_array_equal(found.weights[found.rows], expected.weights[expected.rows])
 
     @given(problems())
     def test_copies(self, problem):
@@ -245,27 +248,32 @@ class TestCounting:
         )
 
     def test_numbers_that_happen_to_agree(self, monkeypatch):
-        """Rows are counted as one if they are equal, whatever their digests say."""
+        """Copies are equal rows, whatever their digests say."""
         monkeypatch.setattr(repeats, "_digests", lambda X, rows: np.zeros(len(rows), np.uint64))
         rows, labels = np.arange(20.0)[:, None], np.zeros(20, dtype=int)
-        assert count_rows(rows, labels, np.arange(20)) is None
+        for as_type in (np.array, sparse.csr_array, sparse.csc_array):
+            assert distinct_rows(as_type(rows), labels, np.arange(20)) is None
 
     def test_many_rows_are_read_in_parts(self, monkeypatch):
         rows, labels = X.repeat(3, axis=0), y.repeat(3)
-        expected = count_rows(rows, labels, np.arange(len(rows)))
+        expected = distinct_rows(rows, labels, np.arange(len(rows)))
         monkeypatch.setattr(repeats, "BLOCK_ENTRIES", 10)
-        found = count_rows(rows, labels, np.arange(len(rows)))
-        assert_array_equal(found.rows, expected.rows)
+        for as_type in (np.array, sparse.csr_array):
+            found = distinct_rows(as_type(rows), labels, np.arange(len(rows)))
+            assert_array_equal(found.rows, expected.rows)
 
-    def test_a_large_x_is_not_copied_for_its_order(self, monkeypatch):
-        """Half of it at most: together with the support vectors that is all of it."""
-        everything, twos = np.arange(len(y)), np.full(len(y), 2.0)
-        assert count_rows(X, y, everything, twos) is not None
-        monkeypatch.setattr(repeats, "LARGE", 0)
-        assert count_rows(X, y, everything, twos) is None
-        repeated, labels, all_of_them = X.repeat(2, axis=0), y.repeat(2), np.arange(300)
-        assert count_rows(repeated, labels, all_of_them) is not None
-        assert count_rows(sparse.csc_array(repeated), labels, all_of_them) is None
+    def test_wide_sparse_rows_are_read_many_at_a_time(self):
+        rows = sparse.random_array((500, 10**6), density=1e-6, format="csr", rng=0)
+        assert len(repeats._blocks(rows, np.arange(500))) == 1
+
+    def test_a_large_x_stays_in_its_order(self, monkeypatch):
+        """Which would take a copy of it, beside the support vectors."""
+        repeated, labels, everything = X.repeat(2, axis=0), y.repeat(2), np.arange(300)
+        assert (np.diff(distinct_rows(repeated, labels, everything).rows) < 0).any()
+        monkeypatch.setattr(repeats, "LARGE", 8 * X.size - 1)
+        for as_type in (np.array, sparse.csr_array):
+            found = distinct_rows(as_type(repeated), labels, everything)
+            assert_array_equal(found.rows, everything[::2])
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf])
     def test_what_is_not_finite_is_left_to_the_learner(self, bad):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -174,6 +175,7 @@ def test_attributes_are_those_of_svc(as_type, rows):
             assert_allclose(ours, theirs, rtol=0, atol=1e-10, err_msg=name)
         else:
             assert_array_equal(ours, theirs, err_msg=name)
+            assert np.asarray(ours).dtype == np.asarray(theirs).dtype, name
 
 
 @pytest.mark.parametrize("data", [[["a"], ["b"]] * 9, ["a", "b"] * 9, np.zeros((18, 2, 4))])
@@ -247,3 +249,12 @@ def test_what_svc_refuses_in_fit_is_refused_there(wrong):
     for kind in (SVC, CoupledSVC):
         with pytest.raises(ValueError, match=f"'{name}' parameter of {kind.__name__} must be"):
             kind(**wrong).fit(X, y)
+
+
+def test_without_a_bound():
+    """SVC takes C=np.inf; no coefficient is at its bound then."""
+    data, labels = make_blobs(60, centers=3, cluster_std=1.0, random_state=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        limit, expected = (CoupledSVC(C=C).fit(data, labels) for C in (np.inf, 1e12))
+    assert_allclose(limit.predict_proba(data), expected.predict_proba(data), atol=1e-8)

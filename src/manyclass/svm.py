@@ -93,12 +93,12 @@ class CoupledSVC(CoupledBase):
     A failed or interrupted fit leaves the estimator as it was. LIBSVM itself does not listen
     to interrupts: the machine it is at is fitted to its end in the background.
 
-    Machines are those of ``SVC`` to the last bit, but where rows count twice or more on average:
-    because they are repeated, or have whole numbers as weights. Then LIBSVM is given each row
-    once, with its number as a weight, and ``gamma="scale"`` counts it as often. A weight of 3 is
-    as good as three copies, to rounding; ``SVC`` gives other machines for the two, and they are
-    ours up to ``tol`` if ``gamma`` is a number. ``support_`` has the first of the copies, and
-    ``dual_coef_`` what all of them have together.
+    Machines are those of ``SVC`` to the last bit, but where most of the distinct rows are there
+    more than once. Then LIBSVM is given each of them once, with what its copies weigh together,
+    and so is ``gamma="scale"``. It takes less time, the order of the rows makes no difference, and
+    it makes none whether a row has another copy or another 1 in its weight. They are the machines
+    of ``SVC`` up to ``tol``; ``support_`` has the first of the copies, and ``dual_coef_`` what all
+    of them have together.
 
     References
     ----------
@@ -218,9 +218,9 @@ class CoupledSVC(CoupledBase):
     # ------------------------------------------------------------------ what SVC tells
 
     @property
-    def support_(self) -> NDArray[np.intp]:
+    def support_(self) -> NDArray[np.int32]:
         """Rows of the training data that are support vectors, class by class."""
-        return np.concatenate([group.support for group in self._bank().groups])
+        return np.concatenate([group.support for group in self._bank().groups]).astype(np.int32)
 
     @property
     def support_vectors_(self):
@@ -281,9 +281,9 @@ class CoupledSVC(CoupledBase):
         return self.calibration_.slopes_[order], signs * self.calibration_.intercepts_[order]
 
     @property
-    def n_iter_(self) -> NDArray[np.int_]:
+    def n_iter_(self) -> NDArray[np.int32]:
         """Iterations of LIBSVM, for every machine."""
-        return self._bank().n_iter[self._as_in_svc()[0]]
+        return self._bank().n_iter[self._as_in_svc()[0]].astype(np.int32)
 
     @property
     def intercept_(self) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ from manyclass._jobs import run_tasks
 from manyclass._rows import by_rows, is_by_columns, take_rows, without_duplicates
 from manyclass._sklearn import check_fit_params, n_samples
 from manyclass.banks.pairwise import PairwiseModel, check_square, copy_part, is_everything
-from manyclass.banks.repeats import count_rows
+from manyclass.banks.repeats import distinct_rows
 
 Kind = Literal["margin", "probability", "log-odds", "centred"]
 """What a bank answers: ``decision_function``; the positive side's ``predict_proba`` r; its
@@ -253,10 +253,10 @@ def fit_models(
     # than it gains, by an order of magnitude.
     small = len(rows) * X.shape[-1] < SMALL if len(X.shape) > 1 else True
     X = read_once(estimator, X)
-    if _takes_counts(estimator, params):
-        counted = count_rows(X, y, rows, params.get("sample_weight"))
-        if counted is not None:
-            rows, params = counted.rows, {"sample_weight": counted.weights}
+    if _takes_distinct(estimator, params):
+        distinct = distinct_rows(X, y, rows, params.get("sample_weight"))
+        if distinct is not None:
+            rows, params = distinct.rows, {"sample_weight": distinct.weights}
     order, ends = _places_of_classes(y[rows], len(code))
     pairwise = bool(get_tags(estimator).input_tags.pairwise)
     if pairwise:
@@ -285,11 +285,11 @@ def fit_models(
     return [model for models in batches for model in models]
 
 
-def _takes_counts(estimator, params: Mapping[str, Any]) -> bool:
-    """Tell whether a row shall be fitted once, with the number of its copies as a weight.
+def _takes_distinct(estimator, params: Mapping[str, Any]) -> bool:
+    """Tell whether a row shall be fitted once, with what its copies weigh together.
 
-    Many learners could; LIBLINEAR's end somewhere within their tolerance, and shall not end
-    elsewhere if rows are counted otherwise.
+    Many learners could; LIBLINEAR ends somewhere within its tolerance, and shall not end
+    elsewhere if copies come in another order.
     """
     told_by_rows = isinstance(getattr(estimator, "class_weight", None), str)
     return type(estimator) is LinearSVC and not told_by_rows and set(params) <= {"sample_weight"}

@@ -91,7 +91,8 @@ def _subtract_spans(
         wanted = np.zeros(len(support), dtype=np.bool_)
         wanted[np.arange(len(support))[of][scored]] = True
         spans = squared_spans_by_blocks(_gram(bank, X, support), free, dual > 0, wanted)
-        others = bounds[of] * (1.0 - weights[samples] / total[of])
+        rest = 1.0 - weights[samples] / total[of]
+        others = np.multiply(bounds[of], rest, where=rest > 0, out=np.zeros(len(samples)))
         lost = np.sign(dual[of]) * np.maximum(np.abs(dual[of]) - others, 0.0)
         change = (lost * spans.squared[of])[scored]
         scored_rows = samples[scored]

@@ -24,7 +24,7 @@ from manyclass.banks.kernel import FEW_ROWS, SOLVER_TOLERANCE, KernelBank, check
 from manyclass.banks.kernels import Kernel, resolve_gamma, scale_gamma
 from manyclass.banks.own_kernels import OwnKernel, takes_any_rows
 from manyclass.banks.pairwise import part_of, rows_at
-from manyclass.banks.repeats import LARGE, count_rows
+from manyclass.banks.repeats import LARGE, distinct_rows
 
 FEW_PRODUCTS = 1e8  # of numbers, for the kernel of a pair: below, a call for each costs too much
 SORTED = 2**22  # bytes of an X that is put in the order of the classes, for one call of all pairs
@@ -73,12 +73,12 @@ def fit_kernel_bank(
         rows = rows[sample_weight[rows] > 0]
     of_sample = sample_weight if factors is None else factors.of_sample
     gamma = _gamma(estimator, X, of_sample)
-    counted = count_rows(X, y, rows, of_sample) if _counts(estimator) else None
-    if counted is not None:
-        rows, sample_weight = counted.rows, counted.weights
+    distinct = distinct_rows(X, y, rows, of_sample) if _takes_distinct(estimator) else None
+    if distinct is not None:
+        rows, sample_weight = distinct.rows, distinct.weights
         if factors is not None:
-            sample_weight = factors.of_class[y] * counted.weights
-            factors = factors._replace(of_sample=counted.weights)
+            sample_weight = factors.of_class[y] * distinct.weights
+            factors = factors._replace(of_sample=distinct.weights)
     # Its own probabilities, if it was asked for them, would be fitted for nothing.
     machine = clone(estimator).set_params(gamma=gamma, probability=type(estimator)().probability)
     if callable(estimator.kernel):
@@ -124,7 +124,7 @@ def fit_kernel_bank(
         converged=all(column[4] for column in columns),
         dtype=dtype,
         borrow=borrow,
-        once_each=counted is not None,
+        once_each=distinct is not None,
     )
     if dtype == np.float32:
         some = np.arange(0, len(y), 1 + len(y) // FEW_ROWS)
@@ -168,16 +168,16 @@ def _is_numeric(kernel) -> bool:
 
 
 def _gamma(estimator, X, weights: NDArray[np.float64] | None) -> float:
-    """Return gamma as a number: rows that count several times do so in "scale", too."""
+    """Return gamma as a number: copies and their weights have a part in "scale"."""
     if estimator.kernel not in ("rbf", "poly", "sigmoid"):
         return 1.0
     everything = np.arange(n_samples(X))
-    counted = None
-    if estimator.gamma == "scale" and _counts(estimator):
-        counted = count_rows(X, np.zeros_like(everything), everything, weights)
-    if counted is None:
+    distinct = None
+    if estimator.gamma == "scale" and _takes_distinct(estimator):
+        distinct = distinct_rows(X, np.zeros_like(everything), everything, weights)
+    if distinct is None:
         return resolve_gamma(estimator.gamma, X)
-    return scale_gamma("scale", rows_at(X, counted.rows), counted.weights[counted.rows])
+    return scale_gamma("scale", rows_at(X, distinct.rows), distinct.weights[distinct.rows])
 
 
 Column = tuple[NDArray[np.intp], NDArray[np.float64], float, int, bool]
@@ -205,8 +205,8 @@ def _fit(machine, X, rows, target, weights: Weights, classes):
     return fitted, rows[fitted.support_]
 
 
-def _counts(machine) -> bool:
-    """Tell whether a row shall be fitted once for all its copies; nu is a share of rows."""
+def _takes_distinct(machine) -> bool:
+    """Tell whether a row may be fitted once for all its copies; nu is a share of rows."""
     return type(machine) is SVC and _heeds_weights(machine)
 
 

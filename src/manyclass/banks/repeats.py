@@ -1,28 +1,25 @@
-"""Rows that are there, or count, several times: fitted once each, with their number as a weight.
+"""Rows that are there several times: fitted once each, with what they weigh together.
 
-A support vector machine is fitted to a tolerance, and where within it LIBSVM and LIBLINEAR end
-depends on the order of the rows, and on a row of weight 2 being two of them or not. Where rows
-count twice or more on average, machines are fitted on the distinct ones, in an order that
-depends on nothing but themselves. Then they are the same, to the last bit, however the rows were
-counted, and take less time. Elsewhere rows and weights are handed on as they are.
+Where most rows are repeated, machines are fitted on the distinct ones, which takes less time, and
+leave-one-out knows that copies take a sample's place. LIBSVM and LIBLINEAR end somewhere within
+their tolerance: they are given the distinct rows in an order that depends on nothing but
+themselves, so that they end at the same machines in whatever order rows and copies come, and
+whether some of these are weights. Elsewhere rows and weights are handed on as they are.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csc_array, csr_array, issparse
 from sklearn.utils import check_array
 
 from manyclass._rows import by_rows, is_by_columns, without_duplicates
-from manyclass._sklearn import n_samples
-from manyclass.banks.borrowing import RowsOf, size_in_bytes
 from manyclass.banks.pairwise import rows_at
 
-TIMES = 2.0  # that rows count on average, from where on they are fitted once each
+REPEATED = 0.5  # share of the distinct rows that have copies, from where on these are left out
 LARGE = 2**20  # bytes of an X that is not copied lightly
 BLOCK_ENTRIES = 2**15  # of rows that are read at a time, to stay in cache
 _HALF = np.uint64(32)
@@ -31,17 +28,17 @@ Places = NDArray[np.intp]
 Weights = NDArray[np.float64]
 
 
-class Counted(NamedTuple):
-    """The distinct ones of some rows of X, in an order of their own."""
+class Distinct(NamedTuple):
+    """The distinct ones of some rows of X."""
 
     rows: Places
-    """The first of each."""
+    """The first of each: in an order of their own, or that of X if it is large."""
     weights: Weights
-    """How often they count, for all rows of X; 0 for all others."""
+    """What they weigh with their copies, for all rows of X; 0 for all others."""
 
 
-def count_rows(X, y: Places, rows: Places, weights: Weights | None = None) -> Counted | None:
-    """Count rows of X that are equal and of one class; ``None`` where they are better left.
+def distinct_rows(X, y: Places, rows: Places, weights: Weights | None = None) -> Distinct | None:
+    """Leave out copies of rows that are equal and of one class; ``None`` if most have none.
 
     Parameters
     ----------
@@ -51,33 +48,27 @@ def count_rows(X, y: Places, rows: Places, weights: Weights | None = None) -> Co
     rows : int array
         Which rows of X.
     weights : array of shape (n,), optional
-        Whole numbers say how often a row counts; others are left as they are.
+        Rows without weight do not count.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from manyclass.banks.repeats import count_rows
+    >>> from manyclass.banks.repeats import distinct_rows
     >>> X = np.array([[1.0], [5.0], [1.0], [5.0], [1.0]])
-    >>> count_rows(X, np.zeros(5, dtype=int), np.arange(5)).weights
+    >>> distinct_rows(X, np.zeros(5, dtype=int), np.arange(5)).weights
     array([3., 2., 0., 0., 0.])
     """
-    if weights is None:
-        weights = np.ones(len(y))
+    weights = np.ones(len(y)) if weights is None else weights
     rows = rows[weights[rows] > 0]
-    own = weights[rows]
-    if len(rows) == 0 or (own != np.rint(own)).any():
-        return None
-    if is_by_columns(X):
-        if size_in_bytes(X) > LARGE:
-            return None
-        X = by_rows(X)
     first, of_row = _partition(X, y, rows)
-    few = 2 * len(first) <= len(rows) or size_in_bytes(RowsOf(X, first)) <= LARGE
-    if not few or own.sum() < TIMES * len(first) or not _are_same(X, rows, first[of_row]):
+    sizes = np.bincount(of_row)
+    if len(rows) == 0 or np.mean(sizes > 1) < REPEATED or not _are_same(X, rows, first[of_row]):
         return None
-    counts = np.zeros(n_samples(X))
-    counts[first] = np.bincount(of_row, own)
-    return Counted(first, counts)
+    together = np.zeros(len(y))
+    together[first] = np.bincount(of_row, weights[rows])
+    # Told by the distinct rows themselves, it is the same however they are stored or repeated.
+    large = 8 * len(first) * X.shape[1] > LARGE
+    return Distinct(np.sort(first) if large else first, together)
 
 
 class Copies:
@@ -132,25 +123,48 @@ def _partition(X, y: Places, rows: Places) -> tuple[Places, Places]:
 def _digests(X, rows: Places) -> NDArray[np.uint64]:
     """Return a number for every row: the same for equal rows, dense or not, of any X."""
     factors = _odd_factors(X.shape[1])
+    if is_by_columns(X):
+        return _digests_by_columns(X, factors)[rows]
     digests = np.empty(len(rows), dtype=np.uint64)
     for block in _blocks(X, rows):
         part = _numbers(X, rows[block])
-        # Small whole numbers differ in their upper bits only, which a product would lose.
-        bits = ((part.data if issparse(part) else part) + 0.0).view(np.uint64)  # -0 is 0
-        bits ^= bits >> _HALF
         if issparse(part):
-            bits = csr_array((bits, part.indices, part.indptr), shape=part.shape)
-        digests[block] = bits @ factors
+            mixed = csr_array((_mixed(part.data), part.indices, part.indptr), shape=part.shape)
+        else:
+            mixed = _mixed(part)
+        digests[block] = mixed @ factors
     return digests
 
 
-@lru_cache(maxsize=8)
+def _digests_by_columns(X, factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return those of all rows; some of them would take a pass over X, too."""
+    digests = np.zeros(X.shape[0], dtype=np.uint64)
+    for columns in _slices(X.shape[1], X.nnz / X.shape[1]):
+        starts = X.indptr[columns.start : columns.stop + 1]
+        part = slice(starts[0], starts[-1])
+        parts = _mixed(X.data[part].astype(np.float64)), X.indices[part], starts - starts[0]
+        shape = X.shape[0], len(starts) - 1
+        digests += csc_array(parts, shape=shape) @ factors[columns]
+    return digests
+
+
+def _mixed(values: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Return the bits of numbers, with the upper half in the lower one, too; 0 for -0.
+
+    Small whole numbers differ in their upper bits only, which a product would lose.
+    """
+    bits = (values + 0.0).view(np.uint64)
+    bits ^= bits >> _HALF
+    return bits
+
+
 def _odd_factors(n: int) -> NDArray[np.uint64]:
     return 2 * np.random.default_rng(0).integers(2**63, size=n, dtype=np.uint64) + np.uint64(1)
 
 
 def _are_same(X, rows: Places, others: Places) -> bool:
     """Tell whether rows are equal to others: digests may agree by chance."""
+    X = by_rows(X)
     for block in _blocks(X, rows):
         one, other = _numbers(X, rows[block]), _numbers(X, others[block])
         unequal: Any = one != other
@@ -169,5 +183,10 @@ def _numbers(X, places: Places):
 
 def _blocks(X, rows: Places) -> list[slice]:
     """Split the rows, so that those of a large X are not all read at once."""
-    size = max(1, BLOCK_ENTRIES // X.shape[1])
-    return [slice(begin, begin + size) for begin in range(0, len(rows), size)]
+    return _slices(len(rows), X.nnz / X.shape[0] if issparse(X) else X.shape[1])
+
+
+def _slices(n: int, entries: float) -> list[slice]:
+    """Split n rows, or columns, that have so many entries each."""
+    size = max(1, int(BLOCK_ENTRIES / max(1.0, entries)))
+    return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
