@@ -215,11 +215,16 @@ class TestFitting:
                 X,
                 {},
             ),
+            (
+                CoupledClassifier(cv=None, temperature=False, code="one-vs-rest", combiner="kl"),
+                np.random.default_rng(0).normal(size=(len(y), 200)),
+                {},
+            ),
             (CoupledSVC(C=10), X, {}),
             (CoupledSVC(C=10, cv=FOLDS), X, {"sample_weight": WEIGHTS}),
             (CoupledSVC(code="one-vs-rest", combiner="kl"), csr_array(X), {}),
         ],
-        ids=["pairs", "frame", "weights", "sparse", "trees", "svm", "svm-folds", "svm-rest"],
+        ids="pairs frame weights sparse trees rest svm svm-folds svm-rest".split(),
     )
     def test_a_cluster_fits_what_one_process_does(self, client, model, data, options, monkeypatch):
         local = fitted(clone(model), data, NAMES, **options)

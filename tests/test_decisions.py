@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import tracemalloc
 import warnings
-from datetime import timedelta
+from datetime import date, timedelta
 
 import naive_decisions as naive
 import numpy as np
@@ -30,7 +30,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from manyclass import CoupledClassifier, DecisionClassifier, adjust_prior, decide, estimate_prior
+from manyclass import (
+    CoupledClassifier,
+    CoupledSVC,
+    DecisionClassifier,
+    adjust_prior,
+    decide,
+    estimate_prior,
+)
 from manyclass.decisions import _simplex
 
 few = settings(deadline=None, max_examples=50)
@@ -471,6 +478,16 @@ class TestDecisionClassifier:
         assert_array_equal(model.predict(X), expected)
         assert "rejected" in model.predict(X)
         assert_array_equal(model.decisions_, ["ant", "bee", "cat", "rejected"])
+
+    @pytest.mark.parametrize(
+        "labels", [[date(2020, 1, 1), date(2021, 1, 1), date(2022, 1, 1)], [b"a", b"b", b"c"]]
+    )
+    def test_labels_of_any_type_that_the_classifier_takes(self, labels):
+        target = np.unique(names, return_inverse=True)[1]
+        base, unusual = CoupledSVC().fit(X, target), np.array(labels, dtype=object)[target]
+        model = DecisionClassifier(CoupledSVC(), cost=ASYMMETRIC).fit(X, unusual)
+        expected = decide(base.predict_proba(X), ASYMMETRIC, classes=labels)
+        assert_array_equal(model.predict(X), expected)
 
     def test_costs_move_decisions_away_from_the_argmax(self):
         model = DecisionClassifier(GaussianNB(), cost=ASYMMETRIC).fit(X, names)

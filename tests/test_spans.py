@@ -427,6 +427,16 @@ def test_folds_where_the_kernel_of_free_ones_is_too_large(monkeypatch):
     assert_array_equal(model.predict_proba(X), CoupledSVC(cv=5).fit(X, y).predict_proba(X))
 
 
+def test_folds_where_the_scores_are_too_many(monkeypatch):
+    """Of all columns, though a class takes part in few: 3 GB for 20,000 rows of 200 classes."""
+    monkeypatch.setattr("manyclass.banks.kernel_left_out.MOST_SCORES", 1000)
+    X, y = wine()
+    with pytest.warns(UserWarning, match=r"scores of all columns .* GB\. 5 folds") as caught:
+        model = CoupledSVC().fit(X, y)
+    assert len(caught) == 1
+    assert_array_equal(model.predict_proba(X), CoupledSVC(cv=5).fit(X, y).predict_proba(X))
+
+
 def test_indefinite_kernels_are_not_trusted():
     X, y = wine()
     code = codes.one_vs_one(3)

@@ -215,6 +215,7 @@ class TestFiles:
             (gzip.compress(b"a,y\n1,2\n" * 99, mtime=0)[:-9], "t.csv.gz", "not a whole gzip file"),
             (b"no", "t.parquet", "damaged or not a Parquet file"),
             ("a,y\n1,u\n-inf,v\n", "t.csv", "column 'a' is infinite in row 2: leave"),
+            (f"a,y\n1,u\n1{'0' * 400},v\n", "t.csv", "column 'a' is infinite in row 2: leave"),
             ("a,y\n1,u\n-1e200,v\n", "t.csv", r"'a' is -1e\+200, too large .* in row 2: leave"),
         ],
     )

@@ -165,7 +165,10 @@ def _as_number(column: pd.Series, first_row: int) -> pd.Series:
         column = column / np.timedelta64(1, "s")
     elif pd.api.types.is_bool_dtype(column.dtype):
         column = column.astype(object).map(str)
-    numbers = pd.to_numeric(column, errors="coerce").astype(np.float64)
+    try:
+        numbers = pd.to_numeric(column, errors="coerce").astype(np.float64)
+    except OverflowError:  # an integer of more than 308 digits
+        numbers = column.map(_float).astype(np.float64)
     _check_read(column, numbers.isna(), "numbers", first_row)
     beyond = np.flatnonzero(np.abs(numbers) > LARGEST)
     if len(beyond):
@@ -176,6 +179,13 @@ def _as_number(column: pd.Series, first_row: int) -> pd.Series:
             "empty if the value is unknown, or use the largest that makes sense."
         )
     return numbers
+
+
+def _float(field: Any) -> float:
+    try:
+        return float(str(field))
+    except ValueError:
+        return np.nan
 
 
 def _as_date(column: pd.Series, first_row: int) -> pd.Series:

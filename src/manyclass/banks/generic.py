@@ -312,6 +312,7 @@ def _places_of_classes(y: NDArray[np.intp], k: int) -> tuple[NDArray[np.intp], N
 def _fit_columns(
     batch: slice, estimator, X, y, code, rows, order, ends, seeds, pairwise: bool, /, **params
 ) -> list[Any]:
+    X = _aligned(X)
     if is_by_columns(X):
         task = batch, estimator, X, y, code, rows, order, ends, seeds
         return _fit_from_columns(*task, **params)
@@ -322,6 +323,14 @@ def _fit_columns(
         seed = None if seeds is None else seeds[b]
         models.append(_fit_column(clone(estimator), X, y, code[:, b], own, params, seed, pairwise))
     return models
+
+
+def _aligned(X):
+    """Return X, or a copy that begins where numbers do in memory, so that sums are the same.
+
+    What a worker of a cluster has received may begin anywhere.
+    """
+    return X.copy(order="K") if isinstance(X, np.ndarray) and not X.flags.aligned else X
 
 
 def _fit_from_columns(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
 SMALL_GRAM = 2**22  # entries of a kernel matrix that is made as a whole: 32 MB
+MOST_SCORES = 2**29  # bytes, for the scores of all columns: 512 MB; folds hold fewer
 MOST_MEMORY = 2**32  # bytes, for the kernel matrix of a machine's free support vectors
 PARTS = 8  # of the rows of a kernel matrix that are read one after the other
 EXCUSED = 0.01  # share of negative squared spans that is put down to rounding
@@ -41,6 +42,9 @@ def leave_one_out(
     if not bank.converged:
         raise Untrusted("the solver stopped before it converged")
     rows = np.arange(len(y)) if rows is None else rows
+    size = 8.0 * len(rows) * code.shape[1]
+    if size > MOST_SCORES:
+        raise Untrusted(f"the scores of all columns would take {size / 2**30:.1f} GB")
     single = not bank.any_rows and bank.is_exact_in_single(X, rows)
     own = X if is_everything(rows, len(y)) else RowsOf(X, rows)
     scores = bank.margins_once(own, np.float32 if single else np.float64)
