@@ -26,6 +26,7 @@ from manyclass.coupling import (
     WuLinWeng1,
     WuLinWeng2,
     Zadrozny,
+    base,
     couple,
 )
 
@@ -842,3 +843,13 @@ def test_the_workspace_does_not_grow_with_the_rows(shape):
     few, many = beyond_the_output(10_000), beyond_the_output(40_000)
     assert many < 3e6  # the larger input is 14 or 32 MB
     assert many - few < 0.5e6
+
+
+def test_slow_rules_take_few_rows_at_a_time(monkeypatch):
+    """So that an interrupt is heard in between: a row may take tens of milliseconds."""
+    taken = []
+    monkeypatch.setattr(base, "_for_each", lambda task, starts, n_jobs: taken.append(starts.step))
+    r = np.full((1000, 3), 0.5)
+    for rule in ("zadrozny", "kl"):
+        couple(r, code=codes.one_vs_rest(3), rule=rule)
+    assert taken[0] == base.FEWEST_ROWS < taken[1]

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Integral, Real
 from threading import Thread
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
@@ -59,6 +59,8 @@ class CouplingRule(Combiner):
 
     takes = "probabilities"
     gives_probabilities = True
+    is_slow: ClassVar[bool] = False
+    """Whether rows may take milliseconds: few at a time then, for interrupts to be heard."""
 
     @property
     def needs_identifiable(self) -> bool:
@@ -126,7 +128,9 @@ def couple_blocks(
         if lists is not None:
             incoherence_of(r, column_weights, *lists, p[first:last], incoherence[first:last])
 
-    rows = max(FEWEST_ROWS, BLOCK_BYTES // (8 * n_columns) // 8 * 8)
+    rows = FEWEST_ROWS
+    if not rule.is_slow:
+        rows = max(rows, BLOCK_BYTES // (8 * n_columns) // 8 * 8)
     _for_each(couple_rows, range(0, n, rows), n_jobs)
     return Coupling(p, iterations, converged, incoherence)
 

@@ -127,6 +127,7 @@ class Zadrozny(CouplingRule):
     """
 
     key = "zadrozny"
+    is_slow = True
 
     def __init__(
         self,
