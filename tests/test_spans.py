@@ -418,20 +418,18 @@ def test_kernels_in_blocks(kernel, as_type, monkeypatch):
     assert_allclose(by_blocks, expected, rtol=1e-7, atol=1e-7)
 
 
-def test_folds_where_the_kernel_of_free_ones_is_too_large(monkeypatch):
-    monkeypatch.setattr("manyclass.banks.kernel_left_out.MOST_MEMORY", 1000)
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [
+        ("MOST_MEMORY", r"free support vectors, .* GB\. 5 folds"),
+        # Those of all columns, though a class takes part in few: 3 GB for 20,000 rows, 200 classes.
+        ("MOST_SCORES", r"scores of all columns .* GB\. 5 folds"),
+    ],
+)
+def test_folds_where_it_would_take_too_much_memory(limit, reason, monkeypatch):
+    monkeypatch.setattr(f"manyclass.banks.kernel_left_out.{limit}", 1000)
     X, y = wine()
-    with pytest.warns(UserWarning, match=r"free support vectors, .* GB\. 5 folds") as caught:
-        model = CoupledSVC().fit(X, y)
-    assert len(caught) == 1
-    assert_array_equal(model.predict_proba(X), CoupledSVC(cv=5).fit(X, y).predict_proba(X))
-
-
-def test_folds_where_the_scores_are_too_many(monkeypatch):
-    """Of all columns, though a class takes part in few: 3 GB for 20,000 rows of 200 classes."""
-    monkeypatch.setattr("manyclass.banks.kernel_left_out.MOST_SCORES", 1000)
-    X, y = wine()
-    with pytest.warns(UserWarning, match=r"scores of all columns .* GB\. 5 folds") as caught:
+    with pytest.warns(UserWarning, match=reason) as caught:
         model = CoupledSVC().fit(X, y)
     assert len(caught) == 1
     assert_array_equal(model.predict_proba(X), CoupledSVC(cv=5).fit(X, y).predict_proba(X))

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch, check_random_state, get_tags, indexable
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, has_fit_parameter
 
 from manyclass import codes
 from manyclass._jobs import check_in_memory, check_n_jobs, kept_on_workers
+from manyclass._labels import check_targets
 from manyclass._names import quoted
 from manyclass._predicting import MANY_COLUMNS, Predictions
 from manyclass._restoring import unchanged_on_error
@@ -60,49 +60,6 @@ class Plan(NamedTuple):
     """Whether there is a temperature."""
     needs_scores: bool
     """Whether any of it needs out-of-sample scores."""
-
-
-def is_unusual(y: NDArray) -> bool:
-    """Tell whether labels are of a type that scikit-learn refuses, but that has an order.
-
-    Such as dates, fractions, tuples, bytes and large integers.
-    """
-    if y.ndim != 1 or y.size == 0:
-        return False
-    return y.dtype.kind == "S" or (y.dtype == object and not isinstance(y[0], str | float))
-
-
-def check_labels(y: NDArray, name: str = "y") -> None:
-    """Find labels that are missing, or without an order; ``name`` is the argument's."""
-    if is_unusual(y):
-        _check_order(y, name)
-    if y.dtype.kind in "mM" and np.isnat(y).any():
-        raise ValueError(
-            f"{name} is NaT, a missing time, at row {int(np.isnat(y).argmax())}: drop the row, or "
-            "name the class."
-        )
-    if y.dtype == object and y.size and isinstance(y.flat[0], str):
-        strangers = {type(label).__name__ for label in y.flat if not isinstance(label, str)}
-        if strangers:
-            raise TypeError(
-                f"{name} mixes texts with labels of type {', '.join(sorted(strangers))}, and has "
-                "no order: fill in missing labels, and make all of them texts."
-            )
-
-
-def _check_order(y: NDArray, name: str) -> None:
-    missing = next((i for i, label in enumerate(y) if label is None or label != label), None)
-    if missing is not None:
-        raise ValueError(
-            f"{name} is {y[missing]} at row {missing}, a missing label: drop the row, or name the "
-            "class."
-        )
-    try:
-        np.sort(y)
-    except TypeError as error:
-        raise TypeError(
-            f"{name} has labels without an order ({error}): make them texts, or of one type."
-        ) from error
 
 
 class CoupledBase(Predictions, ABC):
@@ -325,10 +282,7 @@ class CoupledBase(Predictions, ABC):
     def _check_samples(self, X, y, reset: bool, sparse: tuple[str, ...] = ("csr",)):
         """Return X and y, which are of one length and not of many dimensions."""
         check_in_memory(X)
-        labels = np.asarray(y)
-        check_labels(labels)
-        if not is_unusual(labels):
-            check_classification_targets(y)
+        check_targets(y)
         any_rows = self._takes_any_rows()
         X = check_any_rows(self, X, reset=reset, sparse=sparse, of_any_shape=any_rows)
         y = column_or_1d(y, warn=True)

@@ -24,7 +24,8 @@ from sklearn.utils.metadata_routing import MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
-from manyclass._coupled import CoupledBase, Plan, check_labels
+from manyclass._coupled import CoupledBase, Plan
+from manyclass._labels import check_labels
 from manyclass._names import quoted, some_quoted
 from manyclass._reservoir import Reservoir
 from manyclass._routing import RoutingMixin

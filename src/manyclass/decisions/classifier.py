@@ -11,10 +11,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from manyclass._coupled import check_labels, is_unusual
+from manyclass._labels import check_targets
 from manyclass._names import quoted
 from manyclass._restoring import unchanged_on_error
 from manyclass._routing import RoutingMixin, offers_weights_if_taken
@@ -171,10 +170,7 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
                 f"{type(base).__name__} has no predict_proba, and decisions are made by "
                 "probabilities. Wrap it in CoupledClassifier or CalibratedClassifierCV."
             )
-        labels = np.asarray(y)
-        check_labels(labels)
-        if not is_unusual(labels):
-            check_classification_targets(y)
+        check_targets(y)
         X, y = indexable(check_any_rows(self, X, reset=True), column_or_1d(y, warn=True))
         weight = check_sample_weight(sample_weight, X)
         routed = self._route_fit(None if sample_weight is None else weight, fit_params)
