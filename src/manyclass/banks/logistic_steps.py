@@ -97,10 +97,13 @@ class Newton:
             at, n_iter = self._descend(loss, at, ROUGH * tol, n_iter, max_iter)
             # The last word is that of K itself. More digits help against rounding, no steps.
             at = Point(loss, at.a, at.b, symmetric_product(self.K, at.a))
-            if at.gradient <= tol or self.rounding(at.a) > ROUGH * tol:
-                return at, n_iter
-            self._prepare()
-        return self._descend(loss, at, tol, n_iter, max_iter)
+            if at.gradient > tol and self.rounding(at.a) <= ROUGH * tol:
+                self._prepare()
+        if self.F is None:
+            at, n_iter = self._descend(loss, at, tol, n_iter, max_iter)
+        if self.exact or at.gradient > tol:
+            return at, n_iter
+        return self._flattened(loss, at, tol, n_iter, max_iter)
 
     def _begin(
         self, loss: Loss, max_iter: int, start: tuple[Array, float] | None
@@ -122,36 +125,48 @@ class Newton:
         """Take steps until the gradient is below ``tol``, or rounding."""
         while n_iter < max_iter:
             met = at.gradient <= tol
-            if met and not self.exact and self._is_flat(loss, at, tol):
+            if met and not self.exact:
                 break
             new, n_iter = self.step(loss, at), n_iter + 1
             # Where rounding hides what the objective gains, the gradient tells points apart.
             stuck = (met or new.objective >= at.objective) and new.gradient > at.gradient / 2
             at = min(at, new, key=lambda point: point.gradient) if stuck else new
-            if (met and self.exact) or stuck:
+            if met or stuck:
                 break
         return at, n_iter
 
-    def _is_flat(self, loss: Loss, at: Point, tol: float) -> bool:
-        """Tell whether the objective's own gradient, K r, is small as well as r."""
-        largest = np.abs(symmetric_product(self.K, at.r)).max()
-        return bool(largest <= tol * min(1.0, loss.bound.max()))
+    def _flattened(
+        self, loss: Loss, at: Point, tol: float, n_iter: int, max_iter: int
+    ) -> tuple[Point, int]:
+        """Take steps until the objective's own gradient, K r, is as small as r, or rounding."""
+        goal, left = tol * min(1.0, loss.bound.max()), self._slope(at)
+        while left > goal and n_iter < max_iter:
+            new, n_iter = self.step(loss, at, fresh=True), n_iter + 1
+            before, left = left, self._slope(new)
+            if left > before / 2:
+                break
+            at = new
+        return at, n_iter
 
-    def step(self, loss: Loss, at: Point) -> Point:
+    def _slope(self, at: Point) -> float:
+        return float(np.abs(symmetric_product(self.K, at.r)).max())
+
+    def step(self, loss: Loss, at: Point, *, fresh: bool = False) -> Point:
         """Return the point with the least objective in the Newton direction.
 
+        Its margins are those of K if they are to be fresh, or if rounding is about to count.
         The same point again if numbers overflow on the way, or rounding undoes it.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            new = self._step(loss, at)
+            new = self._step(loss, at, fresh)
         lost = new.objective > at.objective and new.gradient > at.gradient
         return at if lost or not np.isfinite(new.objective) else new
 
-    def _step(self, loss: Loss, at: Point) -> Point:
+    def _step(self, loss: Loss, at: Point, fresh: bool) -> Point:
         to, length = self.towards(loss, at)
         a = at.a + length * to.a
         # Rounding adds up over the steps, but only what it is at the last ones counts.
-        fresh = self.exact or (at.gradient < ROUGH and self.F is None)
+        fresh = fresh or self.exact or (at.gradient < ROUGH and self.F is None)
         Ka = symmetric_product(self.K, a) if fresh else at.Ka + length * to.Ka
         return Point(loss, a, at.b + length * to.b, Ka)
 
