@@ -164,8 +164,14 @@ class TestDecide:
         ],
     )
     def test_labels_of_rejection_that_could_be_taken_for_others(self, classes, rejected):
-        with pytest.raises(ValueError, match="rejected=.* cannot stand for rejected rows"):
+        message = r"rejected=.* cannot stand for rejected rows.*, or leave it out\."
+        with pytest.raises(ValueError, match=message):
             decide([[0.5, 0.5]], classes=classes, reject_cost=0.1, rejected=rejected)
+
+    def test_label_that_is_the_default_of_rejection(self):
+        """What was left out cannot be left out."""
+        with pytest.raises(ValueError, match=r"rejected='rejected' .* none of the labels\.$"):
+            decide([[0.5, 0.5]], classes=["accepted", "rejected"], reject_cost=0.1)
 
     @pytest.mark.parametrize(
         ("p", "options", "message"),

@@ -160,13 +160,14 @@ def decision_labels(
         )
     if not rejects:
         return labels
+    otherwise = "" if rejected is None else ", or leave it out"
     rejected = _default_rejected(labels) if rejected is None else rejected
     both = _append(labels, rejected)
     if both is None or (both[:-1] == both[-1]).any():
         like = "" if labels.dtype.kind == "b" else "of the same type "
         raise ValueError(
             f"rejected={quoted(rejected)} cannot stand for rejected rows among labels such as "
-            f"{quoted(labels[0])}: pass one {like}that is none of the labels, or leave it out."
+            f"{quoted(labels[0])}: pass one {like}that is none of the labels{otherwise}."
         )
     return both
 
