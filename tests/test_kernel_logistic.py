@@ -154,6 +154,25 @@ def test_gradient_in_the_coefficients_vanishes(n, kernel, C):
     assert np.abs(K @ (model.dual_coef_[0] - C * (target - p))).max() < 1e-8
 
 
+@pytest.mark.parametrize("C", [1e2, 1e6])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+@pytest.mark.parametrize("n", [150, 400])
+def test_separable_classes_leave_nothing_to_gain(n, kernel, C):
+    """Coefficients are far below C then, and so must be what is left of r."""
+    data, target = make_classification(n, 6, class_sep=5.0, flip_y=0.0, random_state=1)
+    options = {"C": C, "kernel": kernel, "gamma": 0.3, "coef0": 1.0}
+    model = KernelLogisticRegression(**options).fit(data, target)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        best = KernelLogisticRegression(**options, tol=1e-14).fit(data, target)
+    K, sign = gram_of(options, data), 2.0 * target - 1.0
+    f = K @ model.dual_coef_[0] + model.intercept_[0]
+    assert np.abs(model.dual_coef_).max() < 0.1 * C
+    assert np.abs(K @ (model.dual_coef_[0] - C * sign * expit(-sign * f))).max() < 2e-8
+    margins = best.decision_function(data)
+    assert_allclose(model.decision_function(data), margins, atol=1e-7 * np.abs(margins).max())
+
+
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10_000), st.floats(-3.0, 4.0), st.sampled_from(["rbf", "linear", "poly"]))
 def test_landmarks_change_the_way_only(seed, power, kernel):

@@ -385,6 +385,8 @@ class TestTables:
         assert_array_equal(model.predict_proba(as_objects), expected)
         assert_array_equal(cls().fit(frame, y).predict_proba(frame), expected)
         assert_array_equal(cls(**options).fit(X, y).predict_proba(as_objects), expected)
+        assert_array_equal(cls(categorical_features=True).fit(X, y).predict_proba(X), expected)
+        assert not cls(categorical_features=False).fit(X, y).is_categorical_.any()
 
     def test_truth_values_are_categories(self, cls):
         rng = np.random.default_rng(0)

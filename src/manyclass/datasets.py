@@ -77,7 +77,10 @@ class Dataset:
     feature_names: tuple[str, ...]
     """One name for each column of ``X``."""
     categorical: bool
-    """Whether the columns of ``X`` are codes without order or scale."""
+    """Whether the columns of ``X`` are codes without order or scale.
+
+    What ``categorical_features`` of :class:`~manyclass.learners.BoostedNaiveBayes` takes.
+    """
     source: str
     """Where it was found: a file, scikit-learn, or OpenML."""
 

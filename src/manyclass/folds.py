@@ -42,8 +42,9 @@ def make_folds(
     n_splits = min(cv, counts.max())
     if cv < 2 or n_splits < 2:
         raise ValueError(
-            f"cv={cv} with at most {counts.max()} sample(s) per class: calibration and temperature "
-            "need at least 2 folds and a class with 2 samples. Use cv=None to do without both."
+            f"cv={cv} with at most {counts.max()} sample(s) per class: out-of-sample scores need "
+            "at least 2 folds and a class with 2 samples. Add samples; or use cv=None with "
+            "calibration='auto' or None, and a combiner that learns nothing from such scores."
         )
     single = counts[y] == 1
     if warn:

@@ -101,7 +101,7 @@ class Newton:
                 self._prepare()
         if self.F is None:
             at, n_iter = self._descend(loss, at, tol, n_iter, max_iter)
-        if self.exact or at.gradient > tol:
+        if at.gradient > tol:
             return at, n_iter
         return self._flattened(loss, at, tol, n_iter, max_iter)
 

@@ -118,8 +118,8 @@ def as_numbers(column: NDArray[Any], name) -> Array:
 def categorical_mask(categorical_features, table: Table) -> NDArray[np.bool_]:
     """Return which columns hold categories; see :class:`BoostedNaiveBayes`."""
     d = len(table.columns)
-    if categorical_features is None:
-        return np.zeros(d, dtype=np.bool_)
+    if categorical_features is None or isinstance(categorical_features, bool | np.bool_):
+        return np.full(d, bool(categorical_features))
     if isinstance(categorical_features, str) and categorical_features == "from_dtype":
         found = zip(table.declared, table.columns, strict=True)
         return np.array([declared or _holds_categories(column) for declared, column in found])
@@ -131,8 +131,8 @@ def categorical_mask(categorical_features, table: Table) -> NDArray[np.bool_]:
     known = table.names if chosen.dtype.kind in OBJECTS else range(d)
     if chosen.ndim != 1 or chosen.dtype.kind in "bf" or not all(one in known for one in chosen):
         raise ValueError(
-            "categorical_features must be None, 'from_dtype', a mask of one bool per column of X, "
-            "or the indices or names of columns; X has the columns "
+            "categorical_features must be 'from_dtype', True for all or None for no columns, a "
+            "mask of one bool per column of X, or indices or names of columns; X has the columns "
             f"{_shown(table.names)}, but got {categorical_features!r}."
         )
     return np.isin(np.arange(d), [known.index(one) for one in chosen])

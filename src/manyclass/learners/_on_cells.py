@@ -103,7 +103,8 @@ class OnCells(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = self.categorical_features is not None
+        chosen = self.categorical_features
+        tags.input_tags.categorical = chosen is not None and chosen is not False
         # Strings are taken too. The tag `string` would promise that any object is.
         return tags
 

@@ -28,7 +28,7 @@ class BinnedNaiveBayes(OnCells):
         greatest value seen in ``fit``. Values outside belong to the first or the last.
     smoothing : float, default=1.0
         What is added to the weight of each cell, 1 being one sample (Laplace).
-    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+    categorical_features : "from_dtype", array-like, bool or None, default="from_dtype"
         Which columns hold categories, each of which is a cell of its own.
 
         - "from_dtype": columns of type category, string or bool; columns of Python
@@ -36,7 +36,7 @@ class BinnedNaiveBayes(OnCells):
           numbers.
         - array-like: a mask of one bool per column, or the indices of columns, or
           their names where X has them.
-        - ``None``: none; all must be numbers.
+        - ``True``: all; ``None`` or ``False``: none, all must be numbers.
 
     Attributes
     ----------

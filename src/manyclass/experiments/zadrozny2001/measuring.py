@@ -92,8 +92,7 @@ def read(name: str, limit: int | None = None) -> Problem:
 
 def learner(problem: Problem, kind: type = BoostedNaiveBayes, **options: Any) -> Any:
     """Return naive Bayes, told which attributes are categories."""
-    mask = np.full(problem.X_train.shape[1], problem.categorical)
-    return kind(categorical_features=mask, **options)
+    return kind(categorical_features=problem.categorical, **options)
 
 
 def splitter() -> StratifiedKFold:
