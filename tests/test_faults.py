@@ -457,6 +457,20 @@ class TestCacheOfMachineCode:
         assert self.sum_of(folder) == (3.0, 0)
         assert not (folder / "cache").exists()
 
+    def test_kept_machine_code_does_not_wait_for_the_compiler(self, tmp_path):
+        """Getting it ready takes three times as long as all else of a first fit."""
+        script = (
+            "import sys\n"
+            "from sklearn.datasets import load_iris\n"
+            "from manyclass import CoupledSVC\n"
+            "X, y = load_iris(return_X_y=True)\n"
+            "print(CoupledSVC().fit(X, y).predict_proba(X[70:71]).tolist())\n"
+            "print('numba.np.linalg' in sys.modules)"
+        )
+        cold, warm = (finish(start(script, NUMBA_CACHE_DIR=tmp_path)) for _ in range(2))
+        assert cold[0].endswith("True\n")
+        assert warm == (cold[0].replace("True", "False"), "")
+
     def test_the_package_works_without_any(self):
         script = (
             "import manyclass\n"

@@ -17,6 +17,7 @@ from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -25,9 +26,15 @@ class KernelCache(FunctionCache):
     """numba's cache of one function, which never stands in the way of calling it."""
 
     def load_overload(self, sig, target_context):
-        """Return the machine code for a signature; None where it is missing or damaged."""
+        """Return the machine code for a signature; None where it is missing or damaged.
+
+        numba gets ready to compile first, which takes longer than all else. Machine code needs
+        its runtime only; should something have to be compiled, numba gets ready then.
+        """
         try:
-            return super().load_overload(sig, target_context)
+            rtsys.initialize(target_context)
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
         except Exception:  # damaged: there is no end to what unpickling may raise
             self._forget()
             return None
