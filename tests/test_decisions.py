@@ -188,6 +188,8 @@ class TestDecide:
             ([[0.5, 0.5]], {"cost": np.empty((2, 0))}, r"\(2, 0\)"),
             ([[0.5, 0.5]], {"cost": [[0, np.nan], [1, 0]]}, r"cost\[0, 1\] is nan: .*finite"),
             ([[0.5, 0.5]], {"cost": [[0, 1], [np.inf, 0]]}, r"cost\[1, 0\] is inf.*large number"),
+            ([[0.5, 0.5]], {"cost": 1j * np.eye(2)}, "cost has complex numbers"),
+            ([[0.5, 0.5]], {"reject_cost": 1j}, "reject_cost has complex numbers"),
             ([[0.5, 0.5]], {"reject_cost": np.nan}, "reject_cost must be a finite number"),
             ([[0.5, 0.5]], {"reject_cost": [1, 2, 3]}, "one for each of the 2 classes"),
             ([[0.5, 0.5]], {"classes": ["a"]}, r"a label for each of the 2 decisions.*\(1,\)"),

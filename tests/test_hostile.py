@@ -405,3 +405,11 @@ class TestLabelsOfAnyOrder:
     def test_without_an_order(self):
         with pytest.raises(TypeError, match="y has labels without an order .*make them texts"):
             CoupledSVC().fit(self.rows, _labels(lambda i: (1, "x", b"y")[i]))
+
+    def test_an_order_of_some(self):
+        """Sets within each other have an order, others have none."""
+        nested, apart = (_labels(lambda i, a=a: frozenset(range(a * i, i + 1))) for a in (0, 1))
+        model = CoupledSVC().fit(self.rows, nested)
+        assert_array_equal(model.classes_, nested[:3])
+        with pytest.raises(TypeError, match=r"without an order, such as frozenset.*make them tex"):
+            CoupledSVC().fit(self.rows, apart)

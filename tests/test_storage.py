@@ -663,6 +663,12 @@ class TestVersions:
         with pytest.raises(ValueError, match=r"format 0, which does not exist"):
             load_model(stored)
 
+    @pytest.mark.parametrize("version", ["garbage", "", None, 3])
+    def test_versions_that_cannot_be_read(self, version, stored):
+        redescribe(stored, lambda d: d["versions"].update(manyclass=version))
+        with pytest.raises(ValueError, match="is damaged"):
+            load_model(stored)
+
     @pytest.mark.parametrize("content", [b"[]", b"{}", b"\xff", b'{"format": "x", "versions": {}}'])
     def test_broken_descriptions(self, content, stored):
         rewrite(stored, **{DESCRIPTION: content})

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
+
+from manyclass._names import quoted
 
 
 def check_targets(y) -> None:
@@ -51,8 +55,14 @@ def _check_order(y: NDArray, name: str) -> None:
             "class."
         )
     try:
-        np.sort(y)
+        ordered = np.sort(y)
     except TypeError as error:
         raise TypeError(
             f"{name} has labels without an order ({error}): make them texts, or of one type."
         ) from error
+    apart = next(((a, b) for a, b in pairwise(ordered) if not (a == b or a < b)), None)
+    if apart is not None:  # of sets one may be neither less nor more than the other
+        raise TypeError(
+            f"{name} has labels without an order, such as {quoted(apart[0])} and "
+            f"{quoted(apart[1])}: make them texts."
+        )

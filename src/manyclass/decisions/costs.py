@@ -124,7 +124,7 @@ def _regret(cost: Array, reject: Array | None) -> Array:
 
 def check_cost(cost: ArrayLike, k: int) -> Array:
     """Return ``cost`` as an array of shape (k, d)."""
-    matrix = np.asarray(cost, dtype=np.float64)
+    matrix = _as_numbers(cost, "cost")
     if matrix.ndim != 2 or len(matrix) != k or matrix.shape[1] < 1:
         raise ValueError(
             f"cost must have shape (k, d): a row for each of the {k} classes, a column for each "
@@ -139,8 +139,14 @@ def check_cost(cost: ArrayLike, k: int) -> Array:
     return matrix
 
 
+def _as_numbers(values: ArrayLike, name: str) -> Array:
+    if np.iscomplexobj(values):
+        raise ValueError(f"{name} has complex numbers, which have no order: pass real ones.")
+    return np.asarray(values, dtype=np.float64)
+
+
 def _check_reject_cost(reject_cost: ArrayLike, k: int) -> Array:
-    given = np.asarray(reject_cost, dtype=np.float64)
+    given = _as_numbers(reject_cost, "reject_cost")
     if given.shape not in ((), (k,)) or not np.isfinite(given).all():
         raise ValueError(
             f"reject_cost must be a finite number, or one for each of the {k} classes, got "

@@ -49,7 +49,8 @@ def save_model(
     estimator : fitted estimator
         One of ours or scikit-learn's, or a pipeline of them.
     path : path
-        Where to; ``.skops`` is the custom. A file of that name is replaced.
+        Where to; ``.skops`` is the custom. A file of that name is replaced; folders that are
+        missing are made.
     metadata : dict, optional
         Anything further that JSON can hold, to be had back by :func:`read_metadata`.
 

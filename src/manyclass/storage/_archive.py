@@ -110,8 +110,9 @@ def parse_description(path: Path, content: bytes) -> dict[str, Any]:
                 raise ValueError(f"{DESCRIPTION} is too large")
             description = json.loads(archive.read(DESCRIPTION))
         number, versions = description["format"], description["versions"]
-        if not isinstance(number, int) or not isinstance(versions["manyclass"], str):
+        if not isinstance(number, int):
             raise TypeError(f"{DESCRIPTION} is not as it should be")
+        _major(versions["manyclass"])
     except Exception as error:
         raise damaged(path, error) from error
     return dict(description)
@@ -130,8 +131,7 @@ def check_versions(path: Path, description: Mapping[str, Any]) -> None:
 
 
 def _major(version: str) -> int:
-    first = version.partition(".")[0]
-    return int(first) if first.isdecimal() else 0
+    return int(version.partition(".")[0])
 
 
 def warn_of_scikit_learn(description: Mapping[str, Any]) -> None:
