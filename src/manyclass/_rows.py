@@ -2,11 +2,13 @@
 
 To convert such a matrix would add a copy of all of it to the rows that are needed. They are
 taken out of it as they are, and come stored by rows: bit for bit what the rows of the
-converted matrix would be.
+converted matrix would be. Frames are stored by columns as well, and learners that read them by
+rows copy them for it: the rows of a large one come stored by rows.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -23,6 +25,7 @@ from manyclass._rows_kernel import count_entries, gather_rows
 BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # values are copied, not computed with
 CHUNK = 2**26  # bytes of rows taken out of columns for predictions: 64 MB,
 CHUNKS = 8  # or an eighth of X, where that is more
+LARGE_FRAME, PART_OF_FRAME = 2**24, 2**22  # bytes: that learners shall not copy; to read at a time
 
 
 def without_duplicates(X: Any) -> Any:
@@ -57,6 +60,8 @@ def by_rows(X: Any) -> Any:
 def take_rows(X: Any, rows: Any, axis: int = 0) -> Any:
     """Return rows of X, or columns for ``axis=1``; of a sparse matrix always stored by rows.
 
+    So are those of a large frame, if all of its columns are numbers of one type.
+
     Examples
     --------
     >>> from scipy.sparse import csc_array
@@ -65,6 +70,8 @@ def take_rows(X: Any, rows: Any, axis: int = 0) -> Any:
     array([[3, 4],
            [1, 0]])
     """
+    if axis == 0 and _is_large_frame(X):
+        return _rows_of_frame(X, np.arange(len(X))[rows])
     if not is_by_columns(X):
         return _sklearn.take_rows(X, rows, axis=axis)
     check_columns(X)
@@ -75,6 +82,26 @@ def take_rows(X: Any, rows: Any, axis: int = 0) -> Any:
     if isinstance(rows, slice):
         return _rows_of_columns(X, np.arange(*rows.indices(X.shape[0])))
     return _rows_of_columns(X, np.arange(X.shape[0])[rows])
+
+
+def _is_large_frame(X: Any) -> bool:
+    """Tell whether X is one of pandas' frames, large, and of numbers of one type."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or type(X) is not pandas.DataFrame or X.shape[1] == 0:
+        return False
+    dtype, *others = set(X.dtypes)
+    even = not others and isinstance(dtype, np.dtype) and dtype.kind in "biuf"
+    return even and X.size * dtype.itemsize > LARGE_FRAME
+
+
+def _rows_of_frame(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Return rows of a frame of one type; in parts, so that none is held by columns as well."""
+    values = np.empty((len(rows), X.shape[1]), dtype=X.dtypes.iloc[0])
+    step = max(1, PART_OF_FRAME // (values.itemsize * X.shape[1]))
+    for first in range(0, len(rows), step):
+        part = slice(first, first + step)
+        values[part] = X.iloc[rows[part]].to_numpy()
+    return type(X)(values, index=X.index[rows], columns=X.columns, copy=False)
 
 
 def blocks_of_rows(X: Any, size: int) -> Iterator[tuple[slice, Any]]:

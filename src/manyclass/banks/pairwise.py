@@ -85,9 +85,9 @@ def copy_part(X, rows: NDArray[np.intp], columns: NDArray[np.intp] | None = None
     Of a frame, all rows come as a copy that is not made before it is written to. Learners write
     to the memory below, so that it never would be.
     """
-    part = take_part(X, rows, columns)
-    is_lazy = hasattr(part, "iloc") and is_everything(rows, n_samples(X))
-    return part.copy() if is_lazy else part
+    if hasattr(X, "iloc") and is_everything(rows, n_samples(X)):
+        return take_part(X, None, columns).copy()
+    return take_part(X, rows, columns)
 
 
 def is_everything(places: NDArray[np.intp], n: int) -> bool:
