@@ -221,7 +221,10 @@ sys.exit(cli.main(["compare"]))
         process.terminate()
         _, err = finish(process)  # which waits for all that have its streams
         assert process.returncode == 143
-        assert err == "terminated; nothing kept\n"
+        first, *rest = err.splitlines()
+        assert first == "terminated; nothing kept"
+        # joblib's own process, which cleans up behind the others, may tell of what it found.
+        assert not rest or "resource_tracker" in rest[0], err
 
 
 REPRODUCE = """

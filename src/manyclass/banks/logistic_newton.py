@@ -68,7 +68,8 @@ def solve(
     by a Cholesky factorisation: of B itself for up to a few hundred samples, or when all else
     takes too long; otherwise of B with a partial factorisation of K. Their length minimises
     the objective. Where B is factored, one step more is taken when ``tol`` is met: it squares
-    the error.
+    the error. Further ones follow while they bring K r, too, towards ``tol``: where classes are
+    separable, coefficients are so far below C that a small part of C is a large one of them.
 
     Parameters
     ----------
