@@ -173,6 +173,42 @@ def test_separable_classes_leave_nothing_to_gain(n, kernel, C):
     assert_allclose(model.decision_function(data), margins, atol=1e-7 * np.abs(margins).max())
 
 
+def test_weights_of_all_sizes():
+    """Light samples are fitted as well as heavy ones, whose coefficients tell the size of r."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        data, target = rng.normal(size=(40, 10)), rng.integers(0, 2, 40)
+        weights = 10.0 ** rng.uniform(-6.0, 6.0, 40)
+        options = {"C": 1e6, "gamma": 0.1}
+        model = KernelLogisticRegression(**options).fit(data, target, weights)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            best = KernelLogisticRegression(**options, tol=1e-18).fit(data, target, weights)
+        new = rng.normal(size=(200, 10))
+        assert_allclose(model.predict_proba(new), best.predict_proba(new), atol=1e-7)
+
+
+def test_from_small_c_to_large():
+    """The gradient rises on the way."""
+    rng = np.random.default_rng(10)
+    data = rng.normal(size=(60, 4))
+    target, weights = data[:, 0] > 0, 10.0 ** rng.uniform(-3.0, 3.0, 60)
+    warm = KernelLogisticRegression(C=1e-4, kernel="poly", coef0=1.0, warm_start=True)
+    warm.fit(data, target, weights).set_params(C=1e6).fit(data, target, weights)
+    cold = KernelLogisticRegression(C=1e6, kernel="poly", coef0=1.0).fit(data, target, weights)
+    margins = cold.decision_function(data)
+    assert_allclose(warm.decision_function(data), margins, atol=1e-9 * np.abs(margins).max())
+
+
+@pytest.mark.parametrize("n", [40, 800])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "linear"])
+def test_features_that_are_all_the_same(kernel, n):
+    """The variance of 3.7 is not zero by rounding, but gamma must not be 1e30."""
+    model = KernelLogisticRegression(kernel=kernel).fit(np.full((n, 5), 3.7), np.arange(n) % 2)
+    assert_allclose(model.predict_proba(np.full((1, 5), 3.7)), 0.5, atol=1e-7)
+    assert model.n_iter_ < 10
+
+
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10_000), st.floats(-3.0, 4.0), st.sampled_from(["rbf", "linear", "poly"]))
 def test_landmarks_change_the_way_only(seed, power, kernel):

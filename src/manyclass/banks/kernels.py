@@ -57,6 +57,8 @@ def scale_gamma(gamma: str | float, X, weights: NDArray[np.float64]) -> float:
 
     So that a weight of 2 is a copy, and one of 0 no sample at all.
     """
+    if gamma == "scale" and not issparse(X) and X.min() == X.max():
+        return 1.0  # rounding of the mean would tell of a variance
     if gamma != "scale" or (weights == weights[0]).all():
         return resolve_gamma(gamma, X)
     share = weights / weights.sum()

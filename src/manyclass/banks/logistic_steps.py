@@ -138,12 +138,17 @@ class Newton:
     def _flattened(
         self, loss: Loss, at: Point, tol: float, n_iter: int, max_iter: int
     ) -> tuple[Point, int]:
-        """Take steps until the objective's own gradient, K r, is as small as r, or rounding."""
+        """Take steps until the objective's own gradient, K r, is as small as r, or rounding.
+
+        Far from the minimum, as light samples may be when heavy ones are where they should be, it
+        may rise as long as the objective falls.
+        """
         goal, left = tol * min(1.0, loss.bound.max()), self._slope(at)
         while left > goal and n_iter < max_iter:
             new, n_iter = self.step(loss, at, fresh=True), n_iter + 1
             before, left = left, self._slope(new)
-            if left > before / 2:
+            falls = new.objective < (1.0 - ROUNDING) * at.objective
+            if not falls and left > before / 2:
                 break
             at = new
         return at, n_iter
