@@ -396,7 +396,7 @@ class TestLabelsOfAnyOrder:
         model.partial_fit(self.rows, labels, classes=labels[:3])
         assert set(model.predict(self.rows)) <= set(labels)
 
-    @pytest.mark.parametrize("missing", [None, Decimal("NaN"), pd.NaT])
+    @pytest.mark.parametrize("missing", [None, Decimal("NaN"), Decimal("sNaN"), pd.NaT, pd.NA])
     def test_missing(self, missing):
         labels = np.array([Decimal(1), missing, Decimal(2)] * 20, dtype=object)
         with pytest.raises(ValueError, match="y is .* at row 1, a missing label"):
@@ -405,6 +405,8 @@ class TestLabelsOfAnyOrder:
     def test_without_an_order(self):
         with pytest.raises(TypeError, match="y has labels without an order .*make them texts"):
             CoupledSVC().fit(self.rows, _labels(lambda i: (1, "x", b"y")[i]))
+        with pytest.raises(TypeError, match="y has labels without an order .*make them texts"):
+            CoupledSVC().fit(self.rows, _labels(lambda i: np.arange(i, i + 2)))
 
     def test_an_order_of_some(self):
         """Sets within each other have an order, others have none."""

@@ -663,11 +663,16 @@ class TestVersions:
         with pytest.raises(ValueError, match=r"format 0, which does not exist"):
             load_model(stored)
 
-    @pytest.mark.parametrize("version", ["garbage", "", None, 3])
+    @pytest.mark.parametrize("version", ["garbage", "", "-1.0", "v1", None, 3])
     def test_versions_that_cannot_be_read(self, version, stored):
         redescribe(stored, lambda d: d["versions"].update(manyclass=version))
         with pytest.raises(ValueError, match="is damaged"):
             load_model(stored)
+
+    @pytest.mark.parametrize("version", ["0+local", "0rc1.2", "0.0.1"])
+    def test_versions_of_any_form(self, version, stored):
+        redescribe(stored, lambda d: d["versions"].update(manyclass=version))
+        load_model(stored)
 
     @pytest.mark.parametrize("content", [b"[]", b"{}", b"\xff", b'{"format": "x", "versions": {}}'])
     def test_broken_descriptions(self, content, stored):

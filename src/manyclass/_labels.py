@@ -48,7 +48,7 @@ def check_labels(y: NDArray, name: str = "y") -> None:
 
 
 def _check_order(y: NDArray, name: str) -> None:
-    missing = next((i for i, label in enumerate(y) if label is None or label != label), None)
+    missing = next((i for i, label in enumerate(y) if _is_missing(label)), None)
     if missing is not None:
         raise ValueError(
             f"{name} is {y[missing]} at row {missing}, a missing label: drop the row, or name the "
@@ -56,7 +56,7 @@ def _check_order(y: NDArray, name: str) -> None:
         )
     try:
         ordered = np.sort(y)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:  # arrays are neither more nor less
         raise TypeError(
             f"{name} has labels without an order ({error}): make them texts, or of one type."
         ) from error
@@ -66,3 +66,13 @@ def _check_order(y: NDArray, name: str) -> None:
             f"{name} has labels without an order, such as {quoted(apart[0])} and "
             f"{quoted(apart[1])}: make them texts."
         )
+
+
+def _is_missing(label) -> bool:
+    """Tell whether a label is None, or not the same as itself, or will not be compared at all."""
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ArithmeticError):  # pandas' NA; a signalling NaN
+        return True
+    except ValueError:  # an array
+        return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import warnings
 import zipfile
 from collections.abc import Mapping
@@ -110,7 +111,7 @@ def parse_description(path: Path, content: bytes) -> dict[str, Any]:
                 raise ValueError(f"{DESCRIPTION} is too large")
             description = json.loads(archive.read(DESCRIPTION))
         number, versions = description["format"], description["versions"]
-        if not isinstance(number, int):
+        if type(number) is not int:
             raise TypeError(f"{DESCRIPTION} is not as it should be")
         _major(versions["manyclass"])
     except Exception as error:
@@ -131,7 +132,10 @@ def check_versions(path: Path, description: Mapping[str, Any]) -> None:
 
 
 def _major(version: str) -> int:
-    return int(version.partition(".")[0])
+    digits = re.match(r"[0-9]+", version)
+    if digits is None:
+        raise ValueError(f"{version!r} is no version")
+    return int(digits[0])
 
 
 def warn_of_scikit_learn(description: Mapping[str, Any]) -> None:
