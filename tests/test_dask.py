@@ -251,7 +251,8 @@ class TestFitting:
             model = CoupledClassifier(Addresses(), code="complete", combiner="kl", cv=None)
             model.fit(X, y)
         assert len(model.estimators_) == 7
-        assert len({column.address_ for column in model.estimators_}) <= 2
+        # One of each worker, or two where Dask has fetched it again.
+        assert len({column.address_ for column in model.estimators_}) <= 4
 
     def test_fits_within_fits(self, client):
         model = CoupledClassifier(cv=None)
