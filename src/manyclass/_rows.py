@@ -79,8 +79,6 @@ def take_rows(X: Any, rows: Any, axis: int = 0) -> Any:
         return _sklearn.take_rows(X, rows, axis=1).tocsr()
     if X.data.dtype.itemsize not in BITS:
         return X.tocsr()[rows]
-    if isinstance(rows, slice):
-        return _rows_of_columns(X, np.arange(*rows.indices(X.shape[0])))
     return _rows_of_columns(X, np.arange(X.shape[0])[rows])
 
 
