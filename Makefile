@@ -26,7 +26,7 @@ test: lint $(VENV)/.installed-test ## Everything CI checks: lint, tests, doctest
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
 
 test-long: $(VENV)/.installed-test ## The papers' claims that hold, computed again (some minutes)
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto tests/long
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto experiments/long
 
 fuzz: $(VENV)/.installed-fuzz ## A million hostile inputs, and damaged files (about 20 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz --inputs 1000000

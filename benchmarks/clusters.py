@@ -24,7 +24,8 @@ from sklearn.svm import SVC
 
 from benchmarks.memory import rise_of
 from benchmarks.timing import interleave
-from manyclass import CoupledClassifier, CoupledSVC, datasets, simulated
+from experiments import datasets, simulated
+from manyclass import CoupledClassifier, CoupledSVC
 
 MB = 2**20
 N_PREDICT, N_FIT, N_FEATURES, K = 1_000_000, 500_000, 50, 10

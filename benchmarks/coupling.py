@@ -9,7 +9,8 @@ from sklearn.svm import SVC
 
 from benchmarks.peers import printed_compiled, printed_numpy, square, wlw2_numpy
 from benchmarks.timing import interleave
-from manyclass import CoupledClassifier, codes, couple, datasets
+from experiments import datasets
+from manyclass import CoupledClassifier, codes, couple
 
 SIZES = {3: 400_000, 10: 100_000, 26: 20_000, 100: 1_600}
 TOL = 1e-8

@@ -19,7 +19,8 @@ import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.svm import SVC
 
-from manyclass import CoupledSVC, datasets, simulated
+from experiments import datasets, simulated
+from manyclass import CoupledSVC
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "growth.csv"

@@ -25,11 +25,11 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.timing import interleave
-from manyclass import datasets
-from manyclass.banks.kernel_logistic import gram
-from manyclass.banks.kernels import Kernel, resolve_gamma
-from manyclass.banks.logistic_newton import solve
-from manyclass.learners.kernel_logistic import KernelLogisticRegression
+from experiments import datasets
+from manyclass.banks.svm.kernels import Kernel, resolve_gamma
+from manyclass.learners.kernel_logistic.logistic_bank import gram
+from manyclass.learners.kernel_logistic.newton import solve
+from manyclass.learners.kernel_logistic.regression import KernelLogisticRegression
 
 SETS = ("satimage", "letter")
 SIZE = 1500

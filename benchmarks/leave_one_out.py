@@ -8,7 +8,8 @@ from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from manyclass import codes, datasets
+from experiments import datasets
+from manyclass import codes
 from manyclass.banks import fit_bank
 from manyclass.calibration import Sigmoid
 

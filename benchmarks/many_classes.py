@@ -24,7 +24,8 @@ from sklearn.multiclass import OneVsOneClassifier, OutputCodeClassifier
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.memory import rise_of
-from manyclass import CoupledClassifier, codes, couple, datasets
+from experiments import datasets
+from manyclass import CoupledClassifier, codes, couple
 
 N_TEST = 2000
 # Code, letters of the alphabet, letters of a word, training rows of a class.

@@ -12,7 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from benchmarks.comparison import compare
-from manyclass import CoupledClassifier, datasets
+from experiments import datasets
+from manyclass import CoupledClassifier
 
 DATA = ("digits", "satimage")
 

@@ -14,9 +14,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from benchmarks.timing import interleave
-from manyclass import CoupledClassifier, datasets
-from manyclass._softmax_solver import own_columns
-from manyclass.softmax import SimplifiedSoftmax, Softmax
+from experiments import datasets
+from manyclass import CoupledClassifier
+from manyclass.combiners.softmax import SimplifiedSoftmax, Softmax
+from manyclass.combiners.softmax_solver import own_columns
 
 CODES = ("one-vs-one", "one-vs-rest", "sparse-random")
 SETS = ("satimage", "segment", "letter")

@@ -15,7 +15,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-from manyclass import CoupledSVC, datasets
+from experiments import datasets
+from manyclass import CoupledSVC
 
 SETS = (
     "digits",

@@ -17,7 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import manyclass  # noqa: E402
-from manyclass.experiments import PAPERS  # noqa: E402
+from experiments import PAPERS  # noqa: E402
 
 project = "manyclass"
 author = "The manyclass developers"

@@ -28,14 +28,14 @@ RUNS = 20_000
 LIMITS = ("-timeout=20", "-rss_limit_mb=2048", "-max_len=65536", "-len_control=0")
 READ = [
     "manyclass.app.tables",
-    "manyclass.app.labels",
+    "manyclass.app.target",
     "manyclass.app.columns",
-    "manyclass.experiments.results",
+    "experiments.results",
 ]
 
 with atheris.instrument_imports(include=[*READ, "manyclass.storage"]):
+    from experiments.results import COLUMNS, Results
     from manyclass.app.tables import count_rows, read_blocks, read_table
-    from manyclass.experiments.results import COLUMNS, Results
     from manyclass.storage import load_model, read_metadata, save_model
 
 Reader = Callable[[bytes, Path], None]

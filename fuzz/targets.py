@@ -23,10 +23,11 @@ from fuzz.arrays import (
     size,
     ternary,
 )
-from manyclass import codes, couple, coupling
+from manyclass import codes, couple
 from manyclass.calibration import Calibration, Isotonic, RobustSigmoid, Sigmoid
-from manyclass.decoding import Hamming, LossBased, LossWeighted, MaxWins, WinnerTakesAll
-from manyclass.temperature import apply_temperature, fit_temperature, least_probabilities
+from manyclass.combiners import coupling
+from manyclass.combiners.decoding import Hamming, LossBased, LossWeighted, MaxWins, WinnerTakesAll
+from manyclass.scaling.temperature import apply_temperature, fit_temperature, least_probabilities
 
 PAIRWISE = ("vote", "ht", "ht-noniterative", "wlw1", "wlw2", "pkpd", "refregier-vallet", "logit")
 GENERAL = ("kl", "zadrozny", "noniterative", "least-squares")

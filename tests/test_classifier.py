@@ -34,12 +34,13 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
-from manyclass import CoupledClassifier, DecisionClassifier, _predicting, codes, couple
+from manyclass import CoupledClassifier, DecisionClassifier, codes, couple
+from manyclass import predicting as _predicting
 from manyclass.banks import LinearBank
 from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
-from manyclass.coupling import HastieTibshirani, KullbackLeibler
-from manyclass.decoding import LossBased
-from manyclass.folds import make_folds
+from manyclass.combiners.coupling import HastieTibshirani, KullbackLeibler
+from manyclass.combiners.decoding import LossBased
+from manyclass.scores.folds import make_folds
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 names = np.array(["ant", "bee", "cat", "dog"])[y]

@@ -32,10 +32,11 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from manyclass import CoupledClassifier, CoupledSVC, _predicting, codes
-from manyclass.combining import names, resolve
-from manyclass.coupling import HastieTibshirani, KullbackLeibler, Vote
-from manyclass.decoding import Hamming, MaxWins
+from manyclass import CoupledClassifier, CoupledSVC, codes
+from manyclass import predicting as _predicting
+from manyclass.combiners.base import names, resolve
+from manyclass.combiners.coupling import HastieTibshirani, KullbackLeibler, Vote
+from manyclass.combiners.decoding import Hamming, MaxWins
 from manyclass.learners import KernelLogisticRegression
 
 # Printed iterations and extreme probabilities may not converge; that is said elsewhere.

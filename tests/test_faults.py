@@ -22,9 +22,12 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from manyclass import CoupledClassifier, CoupledSVC, DecisionClassifier, _compiled, experiments
-from manyclass.experiments import results as results_module
-from manyclass.experiments.results import Measurement, Results
+import experiments
+import manyclass
+from experiments import results as results_module
+from experiments.results import Measurement, Results
+from manyclass import CoupledClassifier, CoupledSVC, DecisionClassifier
+from manyclass._lib import compiled as _compiled
 from manyclass.learners import (
     BinnedNaiveBayes,
     BoostedNaiveBayes,
@@ -34,7 +37,9 @@ from manyclass.learners import (
 )
 
 X, y = load_iris(return_X_y=True)
-SOURCES = str(Path(_compiled.__file__).parents[1])
+SOURCES = os.pathsep.join(
+    [str(Path(manyclass.__file__).parents[1]), str(Path(__file__).parents[1])]
+)
 PATIENCE = 120  # seconds after which something hangs
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
@@ -206,7 +211,7 @@ except KeyboardInterrupt:
         script = """
 import sys, time
 from joblib import Parallel, delayed
-from manyclass import cli
+from manyclass.app import cli
 
 def wait(seconds):
     if seconds:
@@ -230,8 +235,9 @@ sys.exit(cli.main(["compare"]))
 REPRODUCE = """
 import sys, time
 from pathlib import Path
-from manyclass import cli, experiments
-from manyclass.experiments.runner import Experiment, Row, Task
+import experiments
+from experiments.__main__ import main
+from experiments.runner import Experiment, Row, Task
 
 def measure(i, stop):
     if i == stop:
@@ -249,7 +255,7 @@ toy = Experiment(
 )
 experiments.find = lambda name: [toy]
 experiments.of_paper = lambda paper: ("Toys", [toy])
-sys.exit(cli.main(["reproduce", "toy", "--output", sys.argv[2]]))
+sys.exit(main(["run", "toy", "--output", sys.argv[2]]))
 """
 
 
@@ -396,7 +402,7 @@ class TestCacheOfMachineCode:
     """numba's files are a help, never a hindrance."""
 
     source = (
-        "from manyclass._compiled import kernel\n\n@kernel\ndef plus(a, b):\n    return a + b\n"
+        "from manyclass._lib.compiled import kernel\n\n@kernel\ndef plus(a, b):\n    return a + b\n"
     )
 
     @pytest.fixture
@@ -489,7 +495,7 @@ class TestCacheOfMachineCode:
         monkeypatch.setattr(_compiled, "PACKAGE", "parts")
         inner = self.source + "\nSHIFT = 0.0\n"
         outer = (
-            "from manyclass._compiled import kernel\nfrom parts.inner import SHIFT, plus\n\n"
+            "from manyclass._lib.compiled import kernel\nfrom parts.inner import SHIFT, plus\n\n"
             "@kernel\ndef shifted(a, b):\n    return plus(a, b) + SHIFT\n"
         )
         answers = []

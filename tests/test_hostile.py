@@ -18,12 +18,13 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 
+from experiments.results import COLUMNS, Results
 from fuzz.targets import TARGETS, attack, check_probabilities, target_of
 from manyclass import CoupledClassifier, CoupledSVC, DecisionClassifier, codes, couple
-from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid, fit_temperature
-from manyclass.coupling import KullbackLeibler, LeastSquares, RefregierVallet, Zadrozny
-from manyclass.decoding import Hamming
-from manyclass.experiments.results import COLUMNS, Results
+from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
+from manyclass.combiners.coupling import KullbackLeibler, LeastSquares, RefregierVallet, Zadrozny
+from manyclass.combiners.decoding import Hamming
+from manyclass.scaling.temperature import fit_temperature
 
 MODELS = {
     "CoupledSVC": CoupledSVC(),

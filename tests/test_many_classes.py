@@ -19,22 +19,17 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.svm import LinearSVC
 
-from manyclass import (
-    CoupledClassifier,
-    _coupled,
-    _predicting,
-    codes,
-    column_blocks,
-    couple,
-    crossfit,
-)
+from manyclass import CoupledClassifier, codes, couple
+from manyclass import fitting as _coupled
+from manyclass import predicting as _predicting
 from manyclass.banks import LinearBank, fit_bank
-from manyclass.banks.generic import ConstantModel, column_batches
+from manyclass.banks.base import ConstantModel, column_batches
 from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
-from manyclass.coupling import LeastSquares, pairwise
-from manyclass.coupling.base import column_lists
-from manyclass.crossfit import OutOfSample, enough_for_temperature
-from manyclass.folds import make_folds
+from manyclass.combiners.coupling import LeastSquares, pairwise
+from manyclass.combiners.coupling.base import column_lists
+from manyclass.scores import column_blocks, crossfit
+from manyclass.scores.crossfit import OutOfSample, enough_for_temperature
+from manyclass.scores.folds import make_folds
 
 quick = settings(deadline=None, max_examples=15)
 seeds = st.integers(0, 2**32 - 1)

@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledSVC, codes
-from manyclass.banks import libsvm
+from manyclass.banks.svm import solver as libsvm
 
 X, y = make_blobs([30, 20, 12, 18], n_features=3, cluster_std=4.0, random_state=0)
 X_new = make_blobs(50, n_features=3, centers=4, cluster_std=6.0, random_state=1)[0]

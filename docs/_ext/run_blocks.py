@@ -59,7 +59,7 @@ class Page:
 
 
 def _manyclass(arguments: list[str]) -> None:
-    from manyclass.cli import main
+    from manyclass.app.cli import main
 
     status = main(arguments)
     if status:

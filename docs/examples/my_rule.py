@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logit, softmax
 
-from manyclass.combining import register
-from manyclass.coupling.pairwise import PairwiseRule
+from manyclass.combiners.base import register
+from manyclass.combiners.coupling.pairwise import PairwiseRule
 
 
 @register

@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 
 from manyclass import CoupledSVC
 from manyclass.plot import ReliabilityDisplay
-from manyclass.temperature import apply_temperature
+from manyclass.scaling.temperature import apply_temperature
 
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(

@@ -3,15 +3,15 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from manyclass import codes, coupling, decoding, reliability_decoding, softmax
+from manyclass import codes, combiners
 from manyclass.classifier import CoupledClassifier
-from manyclass.coupling import couple
+from manyclass.combiners.coupling import couple
 from manyclass.decisions import DecisionClassifier, adjust_prior, decide, estimate_prior
 from manyclass.svm import CoupledSVC
 
 if TYPE_CHECKING:
     from manyclass import plot
-    from manyclass.export import to_onnx
+    from manyclass.onnx import to_onnx
 
 __all__ = [
     "CoupledClassifier",
@@ -20,14 +20,11 @@ __all__ = [
     "__version__",
     "adjust_prior",
     "codes",
+    "combiners",
     "couple",
-    "coupling",
     "decide",
-    "decoding",
     "estimate_prior",
     "plot",
-    "reliability_decoding",
-    "softmax",
     "to_onnx",
 ]
 
@@ -39,5 +36,5 @@ def __getattr__(name: str) -> Any:
     if name == "plot":
         return import_module("manyclass.plot")
     if name == "to_onnx":
-        return import_module("manyclass.export").to_onnx
+        return import_module("manyclass.onnx").to_onnx
     raise AttributeError(f"module 'manyclass' has no attribute {name!r}")

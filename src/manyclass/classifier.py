@@ -7,9 +7,9 @@ from typing import Any
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
-from manyclass._routing import offers_weights_if_taken
-from manyclass.combining import Combiner
-from manyclass.incremental import IncrementalBase
+from manyclass._lib.routing import offers_weights_if_taken
+from manyclass.batches import IncrementalBase
+from manyclass.combiners.base import Combiner
 
 
 class CoupledClassifier(IncrementalBase):
@@ -30,8 +30,8 @@ class CoupledClassifier(IncrementalBase):
         function of the number of classes that returns one.
     combiner : str or Combiner, default="wlw2"
         A coupling rule (see :func:`couple`) or a trained soft-max function (see
-        :mod:`manyclass.softmax`), which give ``predict_proba``; or a label decoder (see
-        :mod:`manyclass.decoding`, :mod:`manyclass.reliability_decoding`), which does not.
+        :mod:`manyclass.combiners.softmax`), which give ``predict_proba``; or a label decoder (see
+        :mod:`manyclass.combiners.decoding`, :mod:`manyclass.combiners.srm_drm`), which does not.
     calibration : {"auto", "sigmoid", "robust-sigmoid", "isotonic"} or None, default="auto"
         How scores become probabilities: by Platt's sigmoid, one that long tails of the
         scores do not bend (:class:`~manyclass.calibration.RobustSigmoid`), or isotonic

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from manyclass._names import quoted, some_quoted
+from manyclass._lib.messages import quoted, some_quoted
 
 Floats = NDArray[np.float64]
 Strategy = Literal["uniform", "quantile", "variance"]

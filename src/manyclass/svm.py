@@ -12,15 +12,15 @@ from sklearn.svm import SVC
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass._coupled import CoupledBase
-from manyclass._names import quoted
-from manyclass._sklearn import check_shared_parameters
-from manyclass._weights import class_weights, without_negative
+from manyclass._lib.messages import quoted
+from manyclass._lib.sklearn import check_shared_parameters
+from manyclass._lib.weights import class_weights, without_negative
 from manyclass.banks import KernelBank
-from manyclass.banks.libsvm import WeightFactors
+from manyclass.banks.svm.solver import WeightFactors
 from manyclass.calibration import Sigmoid
 from manyclass.codes import pair_columns
-from manyclass.combining import Combiner
+from manyclass.combiners.base import Combiner
+from manyclass.fitting import CoupledBase
 
 
 class CoupledSVC(CoupledBase):

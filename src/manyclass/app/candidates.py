@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from manyclass import CoupledClassifier, CoupledSVC
-from manyclass._names import quoted
+from manyclass._lib.messages import quoted
 from manyclass.learners import KernelLogisticRegression
 
 KERNEL_ROWS = 20_000  # that a kernel machine is trained on; its cost grows with their square

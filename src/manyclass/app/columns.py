@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from manyclass._extras import import_extra
+from manyclass._lib.extras import import_extra
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from manyclass.app.class_names import as_text, short_names
 from manyclass.app.contents import SHORT
 from manyclass.app.leaderboard import Entry, Leaderboard
-from manyclass.app.names import as_text, short_names
-from manyclass.report import inline_svg, page_style
+from manyclass.app.report import inline_svg, page_style
 
 MOST_PANELS = 12  # classes with a reliability diagram of their own
 BINS = 10

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass import folds
-from manyclass._names import quoted
+from manyclass._lib.messages import quoted
+from manyclass.app.class_names import one_line
 from manyclass.app.leaderboard import listed
-from manyclass.app.names import one_line
-from manyclass.folds import Fold
+from manyclass.scores import folds
+from manyclass.scores.folds import Fold
 
 
 def make_folds(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from manyclass._names import quoted
+from manyclass._lib.messages import quoted
 from manyclass.app.candidates import Size
 from manyclass.app.columns import conform, import_pandas, kinds_of
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy.stats import t
 from sklearn.pipeline import Pipeline
 
-from manyclass._coupled import CoupledBase
-from manyclass._names import quoted
+from manyclass._lib.messages import quoted
 from manyclass.app.candidates import Candidate
 from manyclass.app.description import Description
-from manyclass.report import text_table
+from manyclass.app.report import text_table
+from manyclass.fitting import CoupledBase
 
 Floats = NDArray[np.float64]
 

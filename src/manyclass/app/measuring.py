@@ -16,11 +16,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
-from manyclass._coupled import CoupledBase
+from manyclass.app.class_names import one_line
 from manyclass.app.leaderboard import FIT, PREDICT
-from manyclass.app.names import one_line
-from manyclass.folds import Fold
+from manyclass.fitting import CoupledBase
 from manyclass.metrics import classwise_calibration_error
+from manyclass.scores.folds import Fold
 
 Floats = NDArray[np.float64]
 Metric = Callable[[NDArray[np.intp], Floats], float]

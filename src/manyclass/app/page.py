@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from manyclass._extras import import_extra
-from manyclass._files import replace_file
+from manyclass._lib.extras import import_extra
+from manyclass._lib.files import replace_file
 from manyclass.app import contents, figures
+from manyclass.app.class_names import as_text, short_names
 from manyclass.app.leaderboard import LEVEL, Leaderboard
-from manyclass.app.names import as_text, short_names
 from manyclass.app.outputs import StrPath, check_output
 from manyclass.app.snippet import Source, program
 
@@ -55,7 +55,7 @@ def write_page(
     Parameters
     ----------
     board : Leaderboard
-        From :func:`~manyclass.app.comparing.compare`.
+        From :func:`~manyclass.app.compare.compare`.
     path : path
         The file; an existing one is replaced.
     source : Source, optional

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from manyclass.app.comparing import Step
+    from manyclass.app.compare import Step
 
 
 @contextmanager

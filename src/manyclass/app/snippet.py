@@ -41,14 +41,14 @@ def program(board: Leaderboard, source: Source | None = None) -> str:
     Examples
     --------
     >>> from sklearn.naive_bayes import GaussianNB
-    >>> from manyclass.app.comparing import compare
+    >>> from manyclass.app.compare import compare
     >>> from manyclass.app.snippet import Source, program
     >>> from manyclass.app.tables import read_table
     >>> board = compare(*read_table("iris"), candidates={"bayes": GaussianNB(var_smoothing=0.1)})
     >>> print(program(board, Source("iris")))
     from sklearn.naive_bayes import GaussianNB
     <BLANKLINE>
-    from manyclass.app.comparing import compare
+    from manyclass.app.compare import compare
     from manyclass.app.tables import read_table
     <BLANKLINE>
     X, y = read_table('iris')
@@ -137,7 +137,7 @@ def _parts(estimator: Any) -> list[Any]:
 
 def _imports(entries: list[Entry], source: Source | None, limited: bool) -> list[str]:
     """Return the import statements, those of other packages first."""
-    names = defaultdict(set, {"manyclass.app.comparing": {"compare"}})
+    names = defaultdict(set, {"manyclass.app.compare": {"compare"}})
     if limited:
         names["manyclass.app.candidates"] = {"Candidate"}
     if source is not None:

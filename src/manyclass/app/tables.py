@@ -20,10 +20,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from manyclass import datasets
-from manyclass._extras import import_extra
+from manyclass._lib.extras import import_extra
+from manyclass.app import bundled
 from manyclass.app.columns import MISSING, conform, import_pandas, kinds_of, shown
-from manyclass.app.labels import find_target, read_labels
+from manyclass.app.target import find_target, read_labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +49,8 @@ def read_table(
     ----------
     path_or_name : str or path
         A file that ends in .csv, .tsv, .csv.gz, .tsv.gz or .parquet, with column names in
-        the first line and in UTF-8; or one of :func:`manyclass.datasets.names`.
+        the first line and in UTF-8; or the name of a bundled data set:
+        "breast-cancer", "digits", "iris" or "wine".
     target : str, optional
         The column of classes. It may be omitted if one column, and only one, is called
         "target", "class", "label" or "y".
@@ -75,8 +76,8 @@ def read_table(
     >>> X.shape, y.unique().tolist()
     ((150, 4), ['setosa', 'versicolor', 'virginica'])
     """
-    if str(path_or_name) in datasets.names():
-        return _known(str(path_or_name), target)
+    if str(path_or_name) in bundled.BUNDLED:
+        return bundled.load(str(path_or_name), target)
     path = _existing(path_or_name)
     names = column_names(path)
     label = find_target(names, target, path)
@@ -133,8 +134,8 @@ def read_blocks(
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows}.")
     names = column_names(path)
-    if str(path) in datasets.names():
-        X, y = _known(str(path), None)
+    if str(path) in bundled.BUNDLED:
+        X, y = bundled.load(str(path), None)
         whole = X.assign(**{str(y.name): y})
         yield from (whole.iloc[first : first + rows] for first in range(0, len(whole), rows))
         return
@@ -157,8 +158,8 @@ def read_blocks(
 
 def column_names(path: str | os.PathLike[str]) -> list[str]:
     """Return the names of the columns of a file, all different."""
-    if str(path) in datasets.names():
-        X, y = _known(str(path), None)
+    if str(path) in bundled.BUNDLED:
+        X, y = bundled.load(str(path), None)
         return [*X.columns, str(y.name)]
     path = _existing(path)
     if _suffix(path) == ".parquet":
@@ -178,8 +179,8 @@ def count_rows(path: str | os.PathLike[str]) -> int:
     in what they make of it, and none of that is what was meant. An empty line is no row,
     but in a table of one column it is a row whose value is missing.
     """
-    if str(path) in datasets.names():
-        return len(_known(str(path), None)[1])
+    if str(path) in bundled.BUNDLED:
+        return len(bundled.load(str(path), None)[1])
     path = _existing(path)
     if _suffix(path) == ".parquet":
         return int(_parquet(path).metadata.num_rows)
@@ -199,7 +200,7 @@ def count_rows(path: str | os.PathLike[str]) -> int:
 
 def is_text(path: str | os.PathLike[str]) -> bool:
     """Whether this is a file of lines and fields."""
-    return str(path) not in datasets.names() and _suffix(Path(path)) in SEPARATORS
+    return str(path) not in bundled.BUNDLED and _suffix(Path(path)) in SEPARATORS
 
 
 def without_missing(fields: pd.Series) -> pd.Series:
@@ -225,8 +226,8 @@ def _existing(path: str | os.PathLike[str]) -> Path:
 
 
 def _meant(name: str) -> str:
-    close = get_close_matches(name, datasets.names(), n=1)
-    return f" (did you mean {close[0]}?)" if close else f": those are {shown(datasets.names())}"
+    close = get_close_matches(name, bundled.BUNDLED, n=1)
+    return f" (did you mean {close[0]}?)" if close else f": those are {shown(bundled.BUNDLED)}"
 
 
 def _suffix(path: Path) -> str:
@@ -367,18 +368,3 @@ def _without_row_numbers(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
             stacklevel=3,
         )
     return frame.drop(columns=nameless)
-
-
-def _known(name: str, target: str | None) -> tuple[pd.DataFrame, pd.Series]:
-    """Return one of the data sets of the papers."""
-    pd = import_pandas()
-    if target not in (None, "class"):
-        raise ValueError(
-            f"{name} is a data set of manyclass, its target is 'class': leave target={target!r} "
-            f"out, or write ./{name}.csv for a file."
-        )
-    data = datasets.load(name)
-    X = pd.DataFrame(data.X, columns=list(data.feature_names))
-    if data.categorical:
-        X = X.astype("category")
-    return conform(X, kinds_of(X)), pd.Series(data.y, name="class")

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.banks.generic import Bank, ConstantModel, Evidence, Kind, Untrusted, fit_models
-from manyclass.banks.kernel import KernelBank, is_kernel_machine
-from manyclass.banks.kernel_logistic import KernelLogisticBank, fit_kernel_logistic_bank
-from manyclass.banks.libsvm import WeightFactors, fit_kernel_bank, read_by_machines
+from manyclass.banks.base import Bank, ConstantModel, Evidence, Kind, Untrusted, fit_models
 from manyclass.banks.linear import LinearBank
+from manyclass.banks.svm.bank import KernelBank, is_kernel_machine
+from manyclass.banks.svm.solver import WeightFactors, fit_kernel_bank, read_by_machines
+from manyclass.learners.kernel_logistic.logistic_bank import (
+    KernelLogisticBank,
+    fit_kernel_logistic_bank,
+)
 
 __all__ = [
     "Bank",
@@ -122,6 +125,6 @@ def _is_fitted_by_libsvm(estimator, kind: Kind, params: Mapping[str, Any]) -> bo
 
 def _is_kernel_logistic(estimator) -> bool:
     # Not at the top: learners are built upon banks.
-    from manyclass.learners.kernel_logistic import KernelLogisticRegression
+    from manyclass.learners.kernel_logistic.regression import KernelLogisticRegression
 
     return type(estimator) is KernelLogisticRegression

@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
-from manyclass.banks.generic import Bank, ConstantModel, Evidence, Kind, column_sizes
+from manyclass.banks.base import Bank, ConstantModel, Evidence, Kind, column_sizes
 from manyclass.banks.stacking import restore, stack
 
 _IN_MATRIX = ("coef_", "intercept_")

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, issparse
 from sklearn.utils import check_array
 
-from manyclass._rows import by_rows, is_by_columns, without_duplicates
-from manyclass.banks.pairwise import rows_at
+from manyclass._lib.rows import by_rows, is_by_columns, without_duplicates
+from manyclass.banks.precomputed import rows_at
 
 REPEATED = 0.5  # share of the distinct rows that have copies, from where on these are left out
 LARGE = 2**20  # bytes of an X that is not copied lightly

@@ -9,12 +9,19 @@ return matrices that pass :func:`check_code`; users may bring their own.
 from __future__ import annotations
 
 from manyclass.codes.auditing import Audit, audit
+from manyclass.codes.build import (
+    NAMES,
+    by_name,
+    complete,
+    n_classes_of,
+    one_vs_one,
+    one_vs_rest,
+    ordinal,
+)
 from manyclass.codes.checks import check_code
-from manyclass.codes.constructors import complete, one_vs_one, one_vs_rest, ordinal
 from manyclass.codes.identifiability import check_identifiable, is_identifiable
-from manyclass.codes.names import NAMES, by_name, n_classes_of
+from manyclass.codes.random import dense_random, sparse_random
 from manyclass.codes.recognition import is_dense, is_one_vs_rest, pair_columns
-from manyclass.codes.search import dense_random, sparse_random
 
 __all__ = [
     "NAMES",

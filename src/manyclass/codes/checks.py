@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from manyclass._names import quoted
+from manyclass._lib.messages import quoted
 
 Code = NDArray[np.int8]
 

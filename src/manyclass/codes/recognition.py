@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass.codes.checks import Code
-from manyclass.codes.constructors import one_vs_rest
 
 
 def pair_columns(code: Code) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | None:
@@ -82,7 +81,7 @@ def is_one_vs_rest(code: Code) -> bool:
     code = np.asarray(code)
     if code.shape == (2, 1):
         return np.array_equal(code, [[1], [-1]])
-    return len(code) >= 2 and np.array_equal(code, one_vs_rest(len(code)))
+    return len(code) >= 2 and np.array_equal(code, 2 * np.eye(len(code)) - 1)
 
 
 def is_dense(code: Code) -> bool:

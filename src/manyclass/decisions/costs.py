@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from manyclass._names import quoted
+from manyclass._lib.messages import quoted
 from manyclass.decisions._simplex import Array, as_rows, blocks
 
 REJECTED = -1  # an index: that of the last label

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
-from manyclass._sklearn import check_sample_weight
+from manyclass._lib.sklearn import check_sample_weight
 from manyclass.decisions._simplex import Array, as_rows, blocks, check_prior
 
 TINY = 1e-200  # a sum of products below may have lost some of them

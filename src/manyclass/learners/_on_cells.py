@@ -11,7 +11,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from manyclass._sklearn import as_indexable, check_sample_weight
+from manyclass._lib.sklearn import as_indexable, check_sample_weight
 from manyclass.learners._binning import (
     Bins,
     Categories,

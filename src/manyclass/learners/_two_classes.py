@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from manyclass._names import quoted
+from manyclass._lib.messages import quoted
 
 
 def encode_binary(y, name: str) -> tuple[NDArray, NDArray[np.intp]]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass._restoring import unchanged_on_error
+from manyclass._lib.restoring import unchanged_on_error
 from manyclass.learners._boosting import boost
 from manyclass.learners._on_cells import OnCells, check_count, read_frame
 from manyclass.learners._two_classes import check_two

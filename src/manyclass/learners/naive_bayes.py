@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass._restoring import unchanged_on_error
+from manyclass._lib.restoring import unchanged_on_error
 from manyclass.learners._on_cells import OnCells, read_frame
 
 Array = NDArray[np.float64]

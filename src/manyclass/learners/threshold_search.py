@@ -12,8 +12,8 @@ from scipy.special import expit, logit
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import column_or_1d
 
-from manyclass._names import quoted
-from manyclass._sklearn import check_sample_weight
+from manyclass._lib.messages import quoted
+from manyclass._lib.sklearn import check_sample_weight
 
 Criterion = str | Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]], float]
 

@@ -19,16 +19,11 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass._names import quoted, some_quoted
-from manyclass._restoring import unchanged_on_error
-from manyclass._routing import RoutingMixin, offers_weights_if_taken
-from manyclass._sklearn import (
-    check_any_rows,
-    check_fit_params,
-    check_sample_weight,
-    take_rows,
-)
-from manyclass._weights import weights_in_use
+from manyclass._lib.messages import quoted, some_quoted
+from manyclass._lib.restoring import unchanged_on_error
+from manyclass._lib.routing import RoutingMixin, offers_weights_if_taken
+from manyclass._lib.sklearn import check_any_rows, check_fit_params, check_sample_weight, take_rows
+from manyclass._lib.weights import weights_in_use
 from manyclass.learners._two_classes import encode_binary
 from manyclass.learners.threshold_search import (
     FARTHEST,

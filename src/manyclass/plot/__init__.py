@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from manyclass.plot.code_matrix import CodeMatrixDisplay
 from manyclass.plot.incoherence import IncoherenceDisplay
-from manyclass.plot.reliability import ReliabilityDisplay
+from manyclass.plot.reliability_diagram import ReliabilityDisplay
 from manyclass.plot.simplex import SimplexDisplay
 
 __all__ = ["CodeMatrixDisplay", "IncoherenceDisplay", "ReliabilityDisplay", "SimplexDisplay"]

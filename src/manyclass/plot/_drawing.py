@@ -12,8 +12,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass._extras import import_extra
-from manyclass._names import printable, shorten
+from manyclass._lib.extras import import_extra
+from manyclass._lib.messages import printable, shorten
 
 LONGEST_TITLE = 40  # characters of the name of a model
 POINTS_PER_INCH = 72

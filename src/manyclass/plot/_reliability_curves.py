@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass._names import quoted, some_quoted
+from manyclass._lib.messages import quoted, some_quoted
 from manyclass.metrics import (
     Bins,
     ReliabilityCurve,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass._names import distinct_names
+from manyclass._lib.messages import distinct_names
 from manyclass.codes.checks import as_ternary
 from manyclass.plot._drawing import (
     COLORS,

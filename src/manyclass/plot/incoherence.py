@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass._names import some_quoted
+from manyclass._lib.messages import some_quoted
 from manyclass.metrics import check_weight
 from manyclass.plot._drawing import (
     COLORS,

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from manyclass._names import LONGEST, distinct_names
-from manyclass.coupling import couple
+from manyclass._lib.messages import LONGEST, distinct_names
+from manyclass.combiners.coupling import couple
 from manyclass.metrics import check_predictions
 from manyclass.plot._drawing import (
     COLORS,
@@ -29,7 +29,7 @@ from manyclass.plot._drawing import (
 )
 
 if TYPE_CHECKING:
-    from manyclass.coupling import CouplingRule
+    from manyclass.combiners.coupling import CouplingRule
 
 Floats = NDArray[np.float64]
 

@@ -11,14 +11,17 @@ error rate, "neg_log_loss" for their negative log-likelihood (NLL).
 """
 
 from manyclass.search.choices import SmallestC, SmoothestBest
-from manyclass.search.rules import RuleScorer, best_per_rule, estimator_per_rule
+from manyclass.search.one_for_many import RuleScorer, best_per_rule, estimator_per_rule
+from manyclass.search.presets import DUAN, duan
 from manyclass.search.two_steps import TwoStepGridSearchCV
 
 __all__ = [
+    "DUAN",
     "RuleScorer",
     "SmallestC",
     "SmoothestBest",
     "TwoStepGridSearchCV",
     "best_per_rule",
+    "duan",
     "estimator_per_rule",
 ]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from manyclass._names import quoted
+from manyclass._lib.messages import quoted
 
 ROUNDING = 1e-12  # losses that differ by less are the same, added up in another order
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
 
-from manyclass._names import quoted
+from manyclass._lib.messages import quoted
 from manyclass.search.choices import Choice, Results, Rows, SmoothestBest, width_argument
 
 POWERS = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)  # Duan's coarse values of C and of sigma^2

@@ -18,8 +18,8 @@ from typing import Any
 
 from sklearn.exceptions import InconsistentVersionWarning
 
-from manyclass._extras import import_extra
-from manyclass._files import replace_file
+from manyclass._lib.extras import import_extra
+from manyclass._lib.files import replace_file
 from manyclass.storage._archive import (
     DESCRIPTION,
     MOST_BYTES,

@@ -13,13 +13,13 @@ from scipy.sparse import issparse
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
-from manyclass._coupled import CoupledBase
-from manyclass._sklearn import n_samples
-from manyclass.banks.generic import Bank
-from manyclass.banks.kernel import KernelBank
+from manyclass._lib.sklearn import n_samples
+from manyclass.banks.base import Bank
 from manyclass.banks.linear import LinearBank
+from manyclass.banks.svm.bank import KernelBank
+from manyclass.combiners.reliability import DynamicReliability
+from manyclass.fitting import CoupledBase
 from manyclass.learners import PairwiseNeighbors
-from manyclass.reliability import DynamicReliability
 from manyclass.storage._parts import reachable
 
 LIBSVM_KERNELS = ("linear", "poly", "rbf", "sigmoid")  # of the samples themselves

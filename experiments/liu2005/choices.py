@@ -1,0 +1,96 @@
+"""Which setting and which C of Liu & Zheng (2005) to show, where the paper does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from experiments.liu2005.machines import RULES, SETTINGS, UNCONVERGED, Setting, method_name
+from experiments.pages import published
+from experiments.results import Measurement
+
+ORIGIN = "origin"
+
+Values = dict[tuple[str, str, str], float]
+"""Values of the origin's split by (setting, method, metric)."""
+Choice = Callable[[Values, str], tuple[Setting, float] | None]
+"""How the setting and C of a problem are chosen."""
+
+
+def origin_values(rows: list[Measurement]) -> Values:
+    """Return what was measured on the origin's split."""
+    return {(r.data, r.method, r.metric): r.value for r in rows if r.split.endswith(ORIGIN)}
+
+
+def published_errors(setting: Setting) -> dict[str, float]:
+    """Return the published errors of the three rules, as fractions."""
+    for row in published("liu2005_table1"):
+        if (row["dataset"], row["kernel"]) == setting.published:
+            return {
+                rule: float(row[key]) / 100
+                for rule, key in zip(RULES, ("fx", "srm", "drm"), strict=True)
+            }
+    raise ValueError(f"the published table has no row for {setting.published}.")
+
+
+def measured_grid(values: Values, setting: Setting) -> list[float]:
+    """Return the C that were measured."""
+    return [C for C in setting.grid if (setting.name, method_name("f(x)", C), "error") in values]
+
+
+def nearest_to_published(values: Values, setting: Setting) -> float:
+    """Return the C whose f(x) has the error nearest to the published; of several, the least."""
+    target = published_errors(setting)["f(x)"]
+    return _least(values, setting, "error", lambda error: abs(error - target))
+
+
+def cross_validated(values: Values, setting: Setting) -> float:
+    """Return the C of the least error on left-out training samples; of several, the least."""
+    return _least(values, setting, "left-out error", lambda error: error)
+
+
+def _least(values: Values, setting: Setting, metric: str, cost: Callable[[float], float]) -> float:
+    name = setting.name
+    return min(
+        measured_grid(values, setting),
+        key=lambda C: (cost(values[name, method_name("f(x)", C), metric]), C),
+    )
+
+
+def most_alike(values: Values, problem: str) -> tuple[Setting, float] | None:
+    """Return the setting and C of a problem whose f(x) is nearest to the published one."""
+    candidates = [
+        (setting, nearest_to_published(values, setting))
+        for setting in SETTINGS.values()
+        if setting.problem == problem and measured_grid(values, setting)
+    ]
+    if not candidates:
+        return None
+    target = published_errors(candidates[0][0])["f(x)"]
+    return min(
+        candidates,
+        key=lambda c: abs(values[c[0].name, method_name("f(x)", c[1]), "error"] - target),
+    )
+
+
+def converged_choice(values: Values, problem: str) -> tuple[Setting, float] | None:
+    """Return the setting of a problem with converged machines, and C by left-out samples."""
+    for setting in SETTINGS.values():
+        matches = setting.problem == problem and setting.variant != UNCONVERGED
+        if matches and measured_grid(values, setting):
+            return setting, cross_validated(values, setting)
+    return None
+
+
+def resampled_errors(rows: list[Measurement], setting: Setting, rule: str, C: float) -> np.ndarray:
+    """Return the errors on the splits other than the origin's, in the order of the splits."""
+    found = {
+        row.split: row.value
+        for row in rows
+        if row.data == setting.name
+        and row.method == method_name(rule, C)
+        and row.metric == "error"
+        and not row.split.endswith(ORIGIN)
+    }
+    return np.array([found[split] for split in sorted(found)])

@@ -1,0 +1,308 @@
+"""The experiments of Liu & Zheng (2005): pieces in small, pages and claims."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from threadpoolctl import threadpool_limits
+
+from experiments.liu2005 import EXPERIMENTS
+from experiments.liu2005 import choices as choices
+from experiments.liu2005 import claims as claims
+from experiments.liu2005 import figure2 as figure2
+from experiments.liu2005 import machines as machines
+from experiments.liu2005 import page as page
+from experiments.liu2005 import table1 as table1
+from experiments.results import Measurement
+from manyclass import CoupledSVC
+
+IRIS = machines.SETTINGS["iris, raw inputs"]
+RULES = machines.RULES
+FIRST, SECOND = (f"segment, degree {d}, {machines.UNCONVERGED}" for d in (1, 2))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture(scope="module")
+def half():
+    """Half of iris for training, half for testing."""
+    whole = machines.load_split("iris")
+    return machines.Split(whole.X[::2], whole.X[1::2], whole.y[::2], whole.y[1::2])
+
+
+@pytest.fixture(scope="module")
+def fitted(half):
+    return machines.fit_machines(IRIS, 1.0, half)
+
+
+# -- descriptions ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda e: e.name)
+def test_tasks_are_named_once_and_can_be_sent(experiment, scale):
+    tasks = experiment.tasks(scale)
+    assert len({(t.data, t.split, t.group) for t in tasks}) == len(tasks)
+    assert pickle.loads(pickle.dumps(tasks)) == tasks
+    json.dumps(experiment.config(scale))
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda e: e.name)
+def test_scales_do_not_share_names(experiment):
+    quick, paper = ({(t.data, t.split) for t in experiment.tasks(s)} for s in ("quick", "paper"))
+    assert not quick & paper
+
+
+def test_every_setting_has_published_numbers():
+    for setting in machines.SETTINGS.values():
+        errors = choices.published_errors(setting)
+        assert 0 < errors["DRM"] <= errors["SRM"] <= errors["f(x)"] < 0.3
+    with pytest.raises(ValueError, match="no row for"):
+        choices.published_errors(
+            machines.Setting("wine", "wine", ("wine", "linear"), {"kernel": "linear"})
+        )
+
+
+# -- data ------------------------------------------------------------------------------
+
+
+def test_leaving_one_out(half):
+    splits = list(half.leave_one_out())
+    assert len(splits) == len(half.y)
+    assert_array_equal(np.concatenate([s.X_test for s in splits]), half.X)
+    assert all(len(s.X) == len(half.y) - 1 for s in splits)
+    assert_array_equal(splits[3].X, np.delete(half.X, 3, axis=0))
+
+
+def test_first_classes(half):
+    two = half.first_classes(2)
+    assert set(two.y) == set(two.y_test) == {0, 1}
+    assert_array_equal(two.X, half.X[half.y < 2])
+
+
+def test_resampled_splits_have_the_origin_s_sizes(shared_data, monkeypatch):
+    data = shared_data("segment")
+    monkeypatch.setattr(machines, "load", lambda name: data)
+    origin, one, other = (machines.load_split("segment", seed) for seed in (None, 0, 1))
+    assert np.bincount(origin.y).tolist() == np.bincount(one.y).tolist() == [30] * 7
+    assert len(one.y_test) == 2100
+    assert (one.X != other.X).any()
+    assert_allclose(np.sort(np.concatenate([one.X, one.X_test]), axis=0), np.sort(data.X, axis=0))
+
+
+def test_training_data_alone_scale(half):
+    X, X_test = machines.scaled(True, half.X, half.X_test)
+    assert_allclose(X.mean(axis=0), 0, atol=1e-12)
+    assert_allclose(X_test, (half.X_test - half.X.mean(axis=0)) / half.X.std(axis=0))
+    assert_array_equal(machines.scaled(False, half.X, half.X_test)[1], half.X_test)
+
+
+# -- one fit, all answers: what CoupledSVC says when it is fitted for each ------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "combiner"), [("f(x)", "winner-takes-all"), ("SRM", "srm"), ("DRM", "drm")]
+)
+def test_decoders_say_what_the_estimator_says(fitted, half, rule, combiner):
+    model = CoupledSVC(kernel="linear", code="one-vs-rest", combiner=combiner)
+    labels = model.fit(half.X, half.y).predict(half.X_test)
+    bank, X_test = fitted
+    assert_array_equal(bank.decoded(X_test)[rule].argmax(axis=1), labels)
+
+
+@pytest.mark.parametrize("rule", machines.COUPLERS)
+@pytest.mark.parametrize("tempered", [False, True])
+def test_coupling_says_what_the_estimator_says(fitted, half, rule, tempered):
+    model = CoupledSVC(kernel="linear", code="one-vs-rest", combiner=rule, temperature=tempered)
+    bank, X_test = fitted
+    name = f"{rule}, temperature" if tempered else rule
+    p = model.fit(half.X, half.y).predict_proba(half.X_test)
+    assert_allclose(bank.coupled(X_test)[name], p, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Solver terminated early")
+def test_stopped_machines_are_scored_by_folds(half):
+    stopped = machines.Machines({"kernel": "linear", "max_iter": 5}, 100.0, half.X, half.y)
+    assert not stopped.bank.converged
+    assert stopped.left_out.shape == (len(half.y), 3)
+    assert np.isfinite(stopped.left_out).all()
+    assert 0 <= stopped.cross_validated_error() <= 1
+
+
+def test_sizes_are_tried_one_by_one(fitted):
+    bank, X_test = fitted
+    answers = bank.by_sizes(X_test)
+    assert list(answers) == [f"DRM m={size}" for size in machines.SIZES]
+    chosen = bank.dynamic.n_neighbors_
+    same = bank.by_sizes(X_test, [chosen])[f"DRM m={chosen}"]
+    assert_allclose(same, bank.decoded(X_test)["DRM"])
+
+
+# -- measuring -------------------------------------------------------------------------
+
+
+def test_errors_and_who_is_set_right():
+    y = np.array([0, 1, 0, 1])
+    labels = {"f(x)": [1, 1, 1, 1], "SRM": [0, 1, 0, 0], "DRM": [0, 1, 0, 1]}
+    answers = {rule: np.eye(2)[found] for rule, found in labels.items()}
+    rows = {(r.method, r.metric): r.value for r in machines.error_rows(answers, y, 10.0)}
+    assert [rows[f"{rule}, C=10", "error"] for rule in RULES] == [0.5, 0.25, 0.0]
+    assert rows["SRM, C=10", "mends f(x)"] == 2 and rows["SRM, C=10", "spoils f(x)"] == 1
+    assert rows["DRM, C=10", "mends SRM"] == 1 and rows["DRM, C=10", "spoils SRM"] == 0
+
+
+def test_sign_test():
+    # 1/2^5 is below 5 %, 1/2^4 is not.
+    assert machines.better_by_sign_test(5, 0) is True
+    assert machines.better_by_sign_test(0, 5) is False
+    assert machines.better_by_sign_test(4, 0) is None
+    assert machines.better_by_sign_test(0, 0) is None
+
+
+def test_iris_is_measured_the_same_way_twice():
+    rows = list(table1.measure_left_out(IRIS.name, 1.0, every=25))
+    assert rows == list(table1.measure_left_out(IRIS.name, 1.0, every=25))
+    assert all(np.isfinite(row.value) for row in rows)
+    assert {f"{rule}, C=1" for rule in RULES} <= {row.method for row in rows}
+
+
+def test_defaults_are_measured():
+    rows = {row.metric: row.value for row in table1.measure_default("iris", every=25)}
+    assert set(rows) == {"error", "log-loss", "brier", "mse"}
+    assert rows["brier"] == pytest.approx(3 * rows["mse"])
+
+
+def test_classes_are_added_the_same_way_twice():
+    arguments = IRIS.name, 2, (1.0,), 25
+    rows = list(figure2.measure_classes(*arguments))
+    assert rows == list(figure2.measure_classes(*arguments))
+    assert {row.value for row in rows if row.metric == "error"} == {0.0}
+
+
+@pytest.mark.filterwarnings("ignore:Solver terminated early")
+def test_segment_is_measured(shared_data, monkeypatch):
+    data = shared_data("segment")
+    monkeypatch.setattr(machines, "load", lambda name: data)
+    name = "segment, degree 1, standardised"
+    rows = {(r.method, r.metric): r.value for r in table1.measure_split(name, (1.0,))}
+    assert 0.05 < rows["f(x), C=1", "error"] < 0.12
+    assert rows["kl, C=1", "log-loss"] > rows["kl, temperature, C=1", "log-loss"]
+    for row in table1.measure_resampled(name, (1.0,), 0):
+        assert np.isfinite(row.value)
+    stopped = list(table1.measure_stopped(FIRST, 1000))
+    assert stopped[-1].metric == "converged" and stopped[-1].value == 0
+
+
+# -- pages and claims ------------------------------------------------------------------
+
+
+def rule_rows(data, split, errors, counts, C=1.0, experiment="liu2005-table1"):
+    """Rows of three errors, and of mended and spoiled (SRM of f(x), DRM of f(x), DRM of SRM)."""
+    pairs = ("SRM", "f(x)"), ("DRM", "f(x)"), ("DRM", "SRM")
+    rows = [
+        Measurement(experiment, data, split, f"{rule}, C={C:g}", "error", error)
+        for rule, error in zip(RULES, errors, strict=True)
+    ]
+    for (better, worse), numbers in zip(pairs, counts, strict=True):
+        for verb, number in zip(("mends", "spoils"), numbers, strict=True):
+            method = f"{better}, C={C:g}"
+            rows.append(Measurement(experiment, data, split, method, f"{verb} {worse}", number))
+    return rows
+
+
+def table_rows(name, errors, counts=((9, 1), (12, 1), (9, 1)), C=1.0):
+    """Rows of a setting as the runner leaves them."""
+    rows = rule_rows(name, "origin", errors, counts, C)
+    place = "liu2005-table1", name, "origin"
+    rows.append(Measurement(*place, f"DRM, C={C:g}", "neighbours", 5.0))
+    rows.append(Measurement(*place, f"f(x), C={C:g}", "left-out error", errors[0]))
+    rows += [Measurement(*place, f"DRM m={m}, C={C:g}", "error", m / 1000) for m in (1, 9)]
+    for coupler in machines.COUPLERS:
+        for rule in (coupler, f"{coupler}, temperature"):
+            for metric in ("error", "log-loss", "brier", "mse"):
+                rows.append(Measurement(*place, f"{rule}, C={C:g}", metric, 0.25))
+    return rows
+
+
+def test_the_c_nearest_to_the_paper_is_taken():
+    rows = table_rows(FIRST, (0.2, 0.1, 0.1), C=0.1) + table_rows(FIRST, (0.09, 0.3, 0.3), C=10.0)
+    values, setting = choices.origin_values(rows), machines.SETTINGS[FIRST]
+    assert choices.measured_grid(values, setting) == [0.1, 10.0]
+    assert choices.nearest_to_published(values, setting) == 10.0
+    assert choices.cross_validated(values, setting) == 10.0
+    assert choices.most_alike(values, "segment, degree 1") == (setting, 10.0)
+    assert choices.most_alike(values, "letter") is None
+    assert choices.converged_choice(values, "segment, degree 1") is None
+
+
+def test_section_of_the_table(tmp_path):
+    rows = table_rows(FIRST, (0.0924, 0.0857, 0.0776)) + table_rows(SECOND, (0.3, 0.1, 0.05))
+    rows += rule_rows(FIRST, "resampled-0", (0.1, 0.09, 0.08), ((1, 0),) * 3)
+    place = "liu2005-table1", SECOND, "origin"
+    for n, f, srm in ((10_000, 0.3, 0.1), (10_000_000, 0.2, 0.15)):
+        for rule, error in (("f(x)", f), ("SRM", srm), ("DRM", srm)):
+            rows.append(Measurement(*place, f"{rule}, {n} iterations", "error", error))
+        rows.append(Measurement(*place, f"f(x), {n} iterations", "converged", 0.0))
+    text = page.section(rows, tmp_path)
+    assert "| 1 | 5 | 9.24 (9.24) | 8.57 (8.57) | 7.76 (7.76) | +7.3 | +16.0 | +0.0 |" in text
+    assert "between 0.10 % (m=1) and 0.90 %" in text
+    assert "gains 20.00 points at the most, after 10000 iterations, and 5.00 after 10000000" in text
+    assert "| 10.00 ± nan | 9.00 ± nan | 8.00 ± nan | 1 | 1 |" in text
+
+
+def test_order_is_decided_by_the_samples_that_differ():
+    def decide(counts):
+        rows = table_rows(SECOND, (0.278, 0.1, 0.09), counts)
+        return claims.CLAIMS[2].decide(rows).holds
+
+    assert decide(((30, 2), (40, 2), (12, 1))) is True
+    assert decide(((30, 2), (40, 2), (3, 2))) is None
+    assert decide(((30, 2), (40, 2), (1, 12))) is False
+    assert claims.CLAIMS[4].decide(table_rows(SECOND, (0.278, 0.1, 0.09))).holds is None
+
+
+def degrading(loss_of_drm, splits=8):
+    rows = table_rows(FIRST, (0.09, 0.08, 0.08)) + table_rows(SECOND, (0.28, 0.1, 0.1))
+    for i in range(splits):
+        split, counts = f"resampled-{i}", ((1, 0),) * 3
+        rows += rule_rows(FIRST, split, (0.1, 0.1, 0.1), counts)
+        rows += rule_rows(SECOND, split, (0.3, 0.12, 0.1 + loss_of_drm), counts)
+    return claims.CLAIMS[-1].decide(rows).holds
+
+
+def test_degrading_less():
+    assert degrading(0.02) is True
+    assert degrading(0.15) is False
+    assert degrading(0.02, splits=3) is None
+    assert claims.CLAIMS[-1].decide([]).holds is None
+
+
+def curve_rows(counts_of_last=((9, 1), (15, 1), (9, 1)), before=((3, 1), (4, 1), (2, 2))):
+    experiment = "liu2005-figure2"
+    rows = rule_rows(FIRST, "3 classes", (0.05, 0.04, 0.04), before, experiment=experiment)
+    last = (0.0924, 0.08, 0.07)
+    return rows + rule_rows(FIRST, "7 classes", last, counts_of_last, experiment=experiment)
+
+
+def test_section_of_the_figure(tmp_path):
+    pytest.importorskip("matplotlib")
+    text = figure2.section(curve_rows(), tmp_path)
+    assert "| error % | 5.00 / 4.00 / 4.00 | 9.24 / 8.00 / 7.00 |" in text
+    assert (tmp_path / "figure2.png").stat().st_size > 10_000
+
+
+def test_always_lower():
+    decide = figure2.CLAIMS[0].decide
+    assert decide(curve_rows()).holds is True
+    assert decide(curve_rows(before=((3, 1), (4, 1), (2, 3)))).holds is None
+    assert decide(curve_rows(before=((3, 1), (4, 1), (0, 9)))).holds is False
+    assert decide(curve_rows(counts_of_last=((0, 0),) * 3)).holds is None
+    assert figure2.CLAIMS[2].decide(curve_rows()).holds is None

@@ -1,0 +1,187 @@
+"""The machines of a learner and a code: fitted once, and read by all rules.
+
+What they say is what :class:`~manyclass.CoupledSVC` and
+:class:`~manyclass.CoupledClassifier` would say with each rule.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+from experiments.summary.methods import COUPLERS, DECODERS, TRAINED
+from experiments.summary.samples import Array, Part
+from manyclass import codes
+from manyclass.banks import fit_bank
+from manyclass.banks.base import column_sizes
+from manyclass.calibration import Sigmoid
+from manyclass.combiners.base import Combiner, resolve
+from manyclass.scaling.temperature import apply_temperature, fit_temperature
+from manyclass.scores.crossfit import out_of_sample_scores
+from manyclass.scores.folds import make_folds
+from manyclass.scores.leave_one_out import left_out_scores
+
+FOLDS = 5
+WARM = 8  # rows that a rule is tried on before it is timed: kernels are loaded then
+BASES = {"svc": SVC(C=10.0, gamma="scale"), "logistic": LogisticRegression(max_iter=1000)}
+
+T = TypeVar("T")
+
+
+class Answer(NamedTuple):
+    """What a rule says about the test rows."""
+
+    rule: str
+    tempered: bool
+    values: Array
+    """Class probabilities, or class scores."""
+    probabilities: bool
+    learning: float
+    """Seconds to fit what the rule learns from out-of-sample scores."""
+    combining: float
+    """Seconds to combine the scores of the test rows."""
+
+
+class Machines:
+    """The binary machines of one learner and one code.
+
+    Calibration, temperature and trained rules learn from their out-of-sample margins, as in
+    the classifiers: a sigmoid for support vector machines, none for logistic regression.
+
+    Parameters
+    ----------
+    learner : {"svc", "logistic"}
+    code : str
+        Name of the code.
+    train, test : Part
+    seed : int
+        Of a random code.
+
+    Attributes
+    ----------
+    train_scores : array of shape (n_train, l)
+        Out-of-sample margins.
+    test_scores : array of shape (n_test, l)
+        Margins.
+    seconds : float
+        What fitting and the out-of-sample margins took.
+    """
+
+    def __init__(self, learner: str, code: str, train: Part, test: Part, seed: int):
+        self.X, self.y, self.X_test = train.inputs[learner], train.y, test.inputs[learner]
+        self.learner, self.code_name = learner, code
+        self.k, self.ones = int(self.y.max()) + 1, np.ones(len(self.y))
+        self.code = codes.by_name(code, self.k, random_state=seed)
+        self.weights = column_sizes(self.y, self.code, self.ones)
+        self.bank: Any
+        self.bank, fitting = timed(self._fit)
+        self.train_scores, leaving_out = timed(self._out_of_sample)
+        self.seconds = fitting + leaving_out
+        self.test_scores: Array = self.bank.scores(self.X_test)
+
+    def _fit(self, rows=None, columns=None):
+        code = self.code if columns is None else self.code[:, columns]
+        return fit_bank(clone(BASES[self.learner]), self.X, self.y, code, "margin", rows=rows)
+
+    def _out_of_sample(self) -> Array:
+        """Return what CoupledSVC and CoupledClassifier learn from, unless told otherwise."""
+        if self.learner == "svc":
+            return left_out_scores(self.bank, self._fit, self.X, self.y, self.code, self.ones)
+        folds = make_folds(FOLDS, self.X, self.y, np.arange(self.k), warn=False)
+        return out_of_sample_scores(self.bank, self._fit, self.X, self.y, self.code, folds)
+
+    def answers(self) -> Iterator[Answer]:
+        """Yield the answer of every rule for this code.
+
+        Yields
+        ------
+        Answer
+        """
+        yield from self._coupled()
+        yield from self._trained()
+        yield from self._decoded()
+
+    def _coupled(self) -> Iterator[Answer]:
+        """Yield the coupling rules, without and with a temperature."""
+        r_train, r_test = self._probabilities()
+        known = np.flatnonzero(~np.isnan(r_train).any(axis=1))
+        for rule in COUPLERS[self.code_name]:
+            combiner = resolve(rule)
+            p, combining = self._combined(combiner, r_test)
+            yield Answer(rule, False, p, True, 0.0, combining)
+            power, learning = timed(partial(self._temperature, combiner, r_train[known], known))
+            tempered, raising = timed(partial(apply_temperature, p, power))
+            yield Answer(rule, True, tempered, True, learning, combining + raising)
+
+    def _temperature(self, combiner: Combiner, r: Array, rows) -> float:
+        """Return the power that fits the out-of-sample probabilities of these rows best."""
+        left_out = combiner.combine(r, self.code, self.weights)
+        return fit_temperature(left_out.values, self.y[rows])
+
+    def _probabilities(self) -> tuple[Array, Array]:
+        """Return binary probabilities, out of sample for training rows.
+
+        Logistic regression has its own; margins of support vector machines need a sigmoid.
+        """
+        if self.learner == "logistic":
+            return expit(self.train_scores), expit(self.test_scores)
+        sigmoid = Sigmoid().fit(self.train_scores, self.code[self.y], self.ones)
+        return sigmoid.transform(self.train_scores), sigmoid.transform(self.test_scores)
+
+    def _trained(self) -> Iterator[Answer]:
+        """Yield the rules that learn how to combine margins."""
+        known = np.flatnonzero(~np.isnan(self.train_scores).any(axis=1))
+        learned = self.train_scores[known], self.y[known], self.code, self.ones[known]
+        for rule in TRAINED.get(self.code_name, ()):
+            combiner = resolve(rule)
+            _, learning = timed(partial(combiner.fit, *learned))
+            values, combining = self._combined(combiner, self.test_scores)
+            yield Answer(rule, False, values, True, learning, combining)
+
+    def _decoded(self) -> Iterator[Answer]:
+        """Yield the rules that give labels alone."""
+        for rule in DECODERS[self.code_name]:
+            decoder = resolve(rule)
+            if decoder.measure() is None:
+                values, combining = self._combined(decoder, self.test_scores)
+                yield Answer(rule, False, values, False, 0.0, combining)
+            elif self.learner == "svc":
+                yield self._by_reliability(decoder)
+
+    def _combined(self, combiner: Combiner, values: Array) -> tuple[Array, float]:
+        combiner.combine(values[:WARM], self.code, self.weights)
+        combination, seconds = timed(partial(combiner.combine, values, self.code, self.weights))
+        return combination.values, seconds
+
+    def _by_reliability(self, decoder: Combiner) -> Answer:
+        """Decode by how far each machine can be trusted, which is measured first."""
+        measure = decoder.measure()
+        assert measure is not None
+        evidence = self.bank.evidence(self.X, self.y, self.code, self.ones)
+        learned = self.X, self.y, self.code, evidence, self.train_scores
+        _, learning = timed(partial(measure.fit, *learned))
+
+        def decode() -> Array:
+            trust = measure.of(self.X_test, self.test_scores)
+            return decoder.combine(self.test_scores, self.code, trust).values
+
+        values, combining = timed(decode)
+        return Answer(decoder.key, False, values, False, learning, combining)
+
+
+def timed(work: Callable[[], T]) -> tuple[T, float]:
+    """Return what the work returns, and how many seconds of the processor it took.
+
+    Other processes have no part in them; all of the work is done by this one.
+    """
+    start = time.process_time()
+    answer = work()
+    return answer, time.process_time() - start

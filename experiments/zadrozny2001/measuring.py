@@ -1,0 +1,310 @@
+"""What is measured for Zadrozny (2001): binary models are fitted once, combined in many ways.
+
+A method is called "code/rule", with the calibration of the binary estimates and "temperature"
+behind it where there are any: "one-vs-one/kl/sigmoid/temperature".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.model_selection import StratifiedKFold
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from experiments import datasets
+from experiments.runner import Row
+from manyclass import CoupledSVC, codes
+from manyclass.banks import fit_bank
+from manyclass.banks.base import column_sizes
+from manyclass.calibration import CALIBRATIONS
+from manyclass.combiners.base import Combiner, resolve
+from manyclass.combiners.coupling.general import Zadrozny
+from manyclass.combiners.decoding import LossBased
+from manyclass.learners import BinnedNaiveBayes, BoostedNaiveBayes
+from manyclass.scaling.temperature import FLOOR, apply_temperature, fit_temperature
+from manyclass.scores.crossfit import out_of_sample_scores
+from manyclass.scores.folds import make_folds
+
+FOLDS = 5
+ENOUGH_ROWS = 5000  # to fit one number, the temperature: as CoupledClassifier does
+LOWEST = 1e-7  # what binary probabilities are limited to before they are coupled
+TIE = 1e-9  # sums of binary probabilities as near as this are equal
+NO_LIMIT = 1e-300  # a tolerance that no change but 0 is below
+LOSSES = ("linear", "exponential")
+EQUAL_WEIGHTS = "kl, equal weights"
+COUNTED = ("noniterative", "zadrozny", "kl", EQUAL_WEIGHTS)
+FITTED = ("sigmoid", "isotonic")
+CALIBRATED = (None, *FITTED)
+
+Array = NDArray[np.float64]
+Judged = dict[str, Array]
+"""The loss of every test row, by metric."""
+
+
+class Problem(NamedTuple):
+    """A data set in its two parts; classes are numbers."""
+
+    X_train: Array
+    X_test: Array
+    y_train: NDArray[np.intp]
+    y_test: NDArray[np.intp]
+    k: int
+    categorical: bool
+
+
+class Margins(NamedTuple):
+    """Log-odds of the binary models of a code."""
+
+    code: NDArray[np.int8]
+    weights: Array
+    """Number of training rows of every column."""
+    test: Array
+    """Of the test rows, shape (n_test, l)."""
+    train: Array
+    """Of the training rows, out of sample, shape (n_train, l)."""
+
+
+def read(name: str, limit: int | None = None) -> Problem:
+    """Load a data set in its origin's parts; at most ``limit`` rows of each.
+
+    Missing values of "soybean" are a category of their own; those of "soybean-ignored" stay
+    missing, which the learners ignore.
+    """
+    dataset, _, ignored = name.partition("-")
+    data = datasets.load(dataset)
+    X_train, X_test, labels_train, labels_test = data.train_test(random_state=0)
+    if data.categorical and not ignored:
+        X_train, X_test = (np.nan_to_num(X, nan=-1.0) for X in (X_train, X_test))
+    rng = np.random.default_rng(0)
+    train, test = (rng.permutation(len(X))[:limit] for X in (X_train, X_test))
+    if limit is None:
+        train, test = np.sort(train), np.sort(test)
+    classes, y_train = np.unique(labels_train[train], return_inverse=True)
+    known = np.isin(labels_test[test], classes)  # a small sample may lack a class
+    test = test[known]
+    y_test = np.searchsorted(classes, labels_test[test])
+    return Problem(X_train[train], X_test[test], y_train, y_test, len(classes), data.categorical)
+
+
+def learner(problem: Problem, kind: type = BoostedNaiveBayes, **options: Any) -> Any:
+    """Return naive Bayes, told which attributes are categories."""
+    return kind(categorical_features=problem.categorical, **options)
+
+
+def splitter() -> StratifiedKFold:
+    """Return the folds of calibration and temperature, shuffled.
+
+    Neighbours among satimage's rows resemble each other. Folds of neighbours are harder than
+    the test set, and would make every calibration too cautious.
+    """
+    return StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+
+
+def fit_margins(problem: Problem, name: str, seed: int, with_train: bool = True) -> Margins:
+    """Fit the binary models of a code, once and for all combiners."""
+    X, y, k = problem.X_train, problem.y_train, problem.k
+    code, estimator = codes.by_name(name, k, random_state=seed), learner(problem)
+    bank = fit_bank(estimator, X, y, code, "margin")
+    train = np.empty((0, code.shape[1]))
+    if with_train:
+        folds = make_folds(splitter(), X, y, np.arange(k), warn=False)
+        train = out_of_sample_scores(
+            bank,
+            lambda rows: fit_bank(estimator, X, y, code, "margin", rows=rows),
+            X,
+            y,
+            code,
+            folds,
+        )
+    weights = column_sizes(y, code, np.ones(len(y)))
+    return Margins(code, weights, bank.scores(problem.X_test), train)
+
+
+# -- tables 2 and 3 --------------------------------------------------------------------
+
+
+def measure_code(name: str, code: str, seed: int, limit: int | None = None) -> Iterator[Row]:
+    """Yield the metrics of all methods on one code, and the comparisons of some."""
+    problem = read(name, limit)
+    margins = fit_margins(problem, code, seed)
+    combined = dict(_combine_all(margins, problem.y_train))
+    judged = {
+        f"{code}/{method}": judge(values, problem.y_test, not method.startswith("loss-"))
+        for method, values in combined.items()
+    }
+    for method, losses in judged.items():
+        yield from _means(method, losses)
+    for rule in COUNTED:
+        off = labels_off(combined[rule].argmax(axis=1), margins)
+        yield Row(f"{code}/{rule}", "labels off linear loss", float(off))
+    judged |= _references(problem, code)
+    for first, second in comparisons(code):
+        losses = {m: judged[first][m] - judged[second][m] for m in judged[second]}
+        yield from _means(f"{first} - {second}", losses)
+
+
+def _references(problem: Problem, code: str) -> dict[str, Judged]:
+    """Judge what all methods of a code are compared with: naive Bayes; pairs, if it is sparse."""
+    naive_bayes = learner(problem, BinnedNaiveBayes).fit(problem.X_train, problem.y_train)
+    found = {"naive-bayes": judge(naive_bayes.predict_proba(problem.X_test), problem.y_test)}
+    if code == "sparse-random":
+        pairs = fit_margins(problem, "one-vs-one", 0, with_train=False)
+        p = resolve("kl").combine(expit(pairs.test), pairs.code, pairs.weights).values
+        found["one-vs-one/kl"] = judge(p, problem.y_test)
+    return found
+
+
+def comparisons(code: str) -> list[tuple[str, str]]:
+    """Return the pairs of methods whose losses are compared row by row."""
+    pairs = [("zadrozny", f"loss-{loss}") for loss in LOSSES]
+    pairs += [("zadrozny", "noniterative"), ("kl", "zadrozny"), ("least-squares", "kl")]
+    for rule in ("zadrozny", "kl", "least-squares"):
+        pairs += [(f"{rule}/{calibration}", rule) for calibration in FITTED]
+    pairs += [
+        (f"{method}/temperature", method)
+        for rule in ("kl", "least-squares")
+        for method in (rule, f"{rule}/sigmoid", f"{rule}/isotonic")
+    ]
+    named = [(f"{code}/{first}", f"{code}/{second}") for first, second in pairs]
+    named.append((f"{code}/zadrozny", "naive-bayes"))
+    if code == "sparse-random":
+        named.append((f"{code}/zadrozny", "one-vs-one/kl"))
+    return named
+
+
+def _combine_all(margins: Margins, y: NDArray[np.intp]) -> Iterator[tuple[str, Array]]:
+    """Yield what every method makes of the test rows; ``y`` are the training rows' classes."""
+    for loss in LOSSES:
+        scores = LossBased(loss).combine(expit(margins.test) - 0.5, margins.code)
+        yield f"loss-{loss}", scores.values
+    yield EQUAL_WEIGHTS, resolve("kl").combine(expit(margins.test), margins.code).values
+    rules = ["noniterative", "zadrozny", "kl", "least-squares"]
+    if codes.pair_columns(margins.code) is not None:
+        rules.append("wlw2")
+    for calibration in CALIBRATED:
+        r_test, r_train = _calibrate(margins, y, calibration)
+        for rule in rules:
+            method = rule if calibration is None else f"{rule}/{calibration}"
+            p = resolve(rule).combine(r_test, margins.code, margins.weights).values
+            yield method, p
+            if rule not in ("noniterative", "zadrozny"):
+                s = _temperature(resolve(rule), r_train, margins, y)
+                yield f"{method}/temperature", apply_temperature(p, s)
+
+
+def _calibrate(margins: Margins, y, calibration: str | None) -> tuple[Array, Array]:
+    """Return binary probabilities of the test rows, and of the training rows out of sample."""
+    if calibration is None:
+        return expit(margins.test), expit(margins.train)
+    fitted = CALIBRATIONS[calibration]().fit(margins.train, margins.code[y], np.ones(len(y)))
+    return fitted.transform(margins.test), fitted.transform(margins.train)
+
+
+def _temperature(rule: Combiner, r: Array, margins: Margins, y) -> float:
+    rows = np.flatnonzero(~np.isnan(r).any(axis=1))
+    if len(rows) > ENOUGH_ROWS:
+        rows = np.random.default_rng(0).choice(rows, ENOUGH_ROWS, replace=False)
+    p = rule.combine(r[rows], margins.code, margins.weights).values
+    return fit_temperature(p, y[rows])
+
+
+def judge(values: Array, y: NDArray[np.intp], probabilities: bool = True) -> Judged:
+    """Return the losses of every row: error, and of probabilities squared error and log-loss."""
+    error = (values.argmax(axis=1) != y) * 1.0
+    if not probabilities:
+        return {"error": error}
+    squares = (np.eye(values.shape[1])[y] - values) ** 2
+    log_loss = -np.log(np.maximum(values[np.arange(len(y)), y], FLOOR))
+    return {"error": error, "mse": squares.mean(axis=1), "log-loss": log_loss}
+
+
+def _means(method: str, judged: Judged) -> Iterator[Row]:
+    """Yield the mean of every metric, and its standard error over the test rows."""
+    for metric, losses in judged.items():
+        yield Row(method, metric, float(losses.mean()))
+        yield Row(method, f"{metric} se", float(losses.std(ddof=1) / np.sqrt(len(losses))))
+
+
+def labels_off(labels: NDArray[np.intp], margins: Margins) -> int:
+    """Count the test rows whose label is not among the best of loss-based decoding, L = -y.
+
+    The limits of coupling are put on r here too, so that only the rules differ.
+    """
+    r = np.clip(expit(margins.test), LOWEST, 1.0 - LOWEST)
+    scores = (r - 0.5) @ margins.code.T
+    return int((scores[np.arange(len(r)), labels] < scores.max(axis=1) - TIE).sum())
+
+
+# -- the baselines ---------------------------------------------------------------------
+
+BINS = (3, 5, 20, 50)  # besides 10
+SMOOTHINGS = (0.01, 0.1, 10.0)  # besides 1
+
+
+def measure_baselines(name: str, limit: int | None = None) -> Iterator[Row]:
+    """Yield the metrics of naive Bayes in several versions, and of a support vector machine."""
+    problem = read(name, limit)
+    yield Row("data", "test rows", float(len(problem.y_test)))
+    yield Row("data", "classes", float(problem.k))
+    for method, X, X_test, model in _baselines(problem):
+        p = model.fit(X, problem.y_train).predict_proba(X_test)
+        yield from _means(method, judge(p, problem.y_test))
+    if limit is None:
+        swapped = learner(problem, BinnedNaiveBayes).fit(problem.X_test, problem.y_test)
+        p = np.zeros((len(problem.y_train), problem.k))
+        p[:, swapped.classes_] = swapped.predict_proba(problem.X_train)
+        yield from _means("naive-bayes, parts swapped", judge(p, problem.y_train))
+
+
+def _baselines(problem: Problem) -> Iterator[tuple[str, Array, Array, Any]]:
+    parts = problem.X_train, problem.X_test
+    yield "naive-bayes", *parts, learner(problem, BinnedNaiveBayes)
+    for smoothing in SMOOTHINGS:
+        model = learner(problem, BinnedNaiveBayes, smoothing=smoothing)
+        yield f"naive-bayes, smoothing {smoothing:g}", *parts, model
+    if problem.categorical:
+        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+        yield "CoupledSVC", *parts, make_pipeline(encoder, CoupledSVC())
+        return
+    for n_bins in BINS:
+        yield (
+            f"naive-bayes, {n_bins} bins",
+            *parts,
+            learner(problem, BinnedNaiveBayes, n_bins=n_bins),
+        )
+    yield "naive-bayes, Gaussian", *parts, GaussianNB()
+    yield "CoupledSVC", *parts, make_pipeline(StandardScaler(), CoupledSVC())
+
+
+# -- figure 1 --------------------------------------------------------------------------
+
+EVERY = 50  # iterations are all looked at so far
+LATER = (70, 100, 200, 500, 1000, 2000)
+
+
+def measure_iterations(
+    name: str, code: str, seed: int, last: int, limit: int | None = None
+) -> Iterator[Row]:
+    """Yield the error and MSE after every iteration up to ``EVERY``, then after some."""
+    problem = read(name, limit)
+    margins = fit_margins(problem, code, seed, with_train=False)
+    r, y = expit(margins.test), problem.y_test
+    start = judge(resolve("noniterative").combine(r, margins.code).values, y)
+    yield from _at(code, 0, start)
+    for iteration in (*range(1, min(EVERY, last) + 1), *(t for t in LATER if t <= last)):
+        rule = Zadrozny(tol=NO_LIMIT, max_iter=iteration)
+        p = rule.combine(r, margins.code, margins.weights).values
+        yield from _at(code, iteration, judge(p, y))
+    least = resolve("kl").combine(r, margins.code, margins.weights).values
+    yield Row(f"{code}/kl", "mse", float(judge(least, y)["mse"].mean()))
+
+
+def _at(code: str, iteration: int, judged: Judged) -> Iterator[Row]:
+    for metric in ("mse", "error"):
+        yield Row(f"{code}/{iteration}", metric, float(judged[metric].mean()))

@@ -1,0 +1,162 @@
+"""The published numbers of Zadrozny (2001): tables 2 and 3, and whether they can be."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.pages import Summary, published
+from experiments.zadrozny2001.claims import DATA
+from manyclass.app.report import markdown_table
+
+OURS = {"ht-noniterative": "noniterative", "ht-iterative": "zadrozny"}
+SPOKEN = {
+    "loss-linear": "loss-based, L(y) = −y",
+    "loss-exponential": "loss-based, L(y) = e^−y",
+    "ht-noniterative": "non-iterative",
+    "ht-iterative": "iterative",
+    "naive-bayes": "multiclass naive Bayes",
+}
+
+Summaries = dict[tuple[str, str, str], Summary]
+
+
+class Published(NamedTuple):
+    """A line of tables 2 and 3."""
+
+    data: str
+    method: str
+    code: str
+    error: float
+    mse: float
+    """NaN where none was printed."""
+
+    @property
+    def ours(self) -> str:
+        """What the method is called in our results."""
+        rule = OURS.get(self.method, self.method)
+        return f"{self.code}/{rule}" if self.code else rule
+
+
+def published_lines(data: str | None = None) -> list[Published]:
+    """Return the published lines of a data set, or all of them."""
+    lines = [
+        Published(
+            row["dataset"],
+            row["method"],
+            row["code"],
+            float(row["error_rate"]),
+            float(row["mse"] or "nan"),
+        )
+        for row in published("zadrozny2001_tables2_3")
+    ]
+    return [line for line in lines if data in (None, line.data)]
+
+
+def cell(found: Summary | None) -> str:
+    """Write the mean, and the standard deviation where there are several values."""
+    if found is None:
+        return ""
+    spread = f" ± {found.deviation:.4f}" if len(found.values) > 1 else ""
+    return f"{found.mean:.4f}{spread}"
+
+
+# -- the published numbers -------------------------------------------------------------
+
+
+def least_and_most(error: float, k: int) -> tuple[float, float]:
+    """Return what the mean of sum_j (t_j - p_j)^2 can be, given the error.
+
+    A wrong label costs at least 1/2, when two classes share all, and at most 2. A
+    right one costs at most (k - 1)/k, when all classes are equal.
+    """
+    return error / 2, 2 * error + (1 - error) * (k - 1) / k
+
+
+def check_published(summary: Summaries) -> str:
+    """Say which published pairs of error and MSE are possible."""
+    sizes = {data: int(summary[data, "data", "classes"].mean) for data in measured(summary)}
+    lines = [line for line in published_lines() if line.data in sizes and not np.isnan(line.mse)]
+    bounds = [least_and_most(line.error, sizes[line.data]) for line in lines]
+    n_below = sum(line.mse < least for line, (least, _) in zip(lines, bounds, strict=True))
+    text = (
+        f"A wrong label costs at least 1/2 of squared error. {n_below} of the {len(lines)} "
+        "published MSEs are below half the published error, so they cannot be the formula as "
+        "printed; divided by the number of classes, they can."
+    )
+    for line, (_, most) in zip(lines, bounds, strict=True):
+        if line.mse * sizes[line.data] > most:
+            text += " " + _misprint(summary, line, sizes[line.data])
+    return text
+
+
+def _misprint(summary: Summaries, line: Published, k: int) -> str:
+    most = least_and_most(line.error, k)[1] / k
+    mse = summary[line.data, line.ours, "mse"].mean
+    return (
+        f"The MSE {line.mse} of {SPOKEN[line.method]} on {line.data} is impossible: with error "
+        f"{line.error} and {k} classes it can be at most {most:.4f}. Ours is {mse:.5f}, and a "
+        f"tenth of the published one is {line.mse / 10:.5f}: the point seems to have slipped by "
+        "one place."
+    )
+
+
+def measured(summary: Summaries) -> list[str]:
+    """Return the data sets of the claims that were measured."""
+    return [data for data in DATA if (data, "data", "classes") in summary]
+
+
+# -- naive Bayes -----------------------------------------------------------------------
+
+
+def naive_bayes_table(summary: Summaries) -> str:
+    """List the versions of naive Bayes."""
+    found = measured(summary)
+    methods = dict.fromkeys(
+        method
+        for _, method, _ in summary
+        if method.startswith("naive-bayes") and " - " not in method
+    )
+    header = ["version", *(f"{data} {metric}" for data in found for metric in ("error", "MSE"))]
+    lines = [["published", *_published_naive_bayes(found)]]
+    for method in methods:
+        name = method.removeprefix("naive-bayes").lstrip(", ") or "10 bins, smoothing 1"
+        cells = [
+            cell(summary.get((data, method, metric)))
+            for data in found
+            for metric in ("error", "mse")
+        ]
+        lines.append([name, *cells])
+    return markdown_table(header, lines)
+
+
+def _published_naive_bayes(names: list[str]) -> list[str]:
+    lines = {line.data: line for line in published_lines() if line.method == "naive-bayes"}
+    return [f"{value:.4f}" for data in names for value in (lines[data].error, lines[data].mse)]
+
+
+def naive_bayes_reading(summary: Summaries) -> str:
+    """Say how near the versions of naive Bayes come to the published errors."""
+    told = []
+    for line in (line for line in published_lines() if line.method == "naive-bayes"):
+        errors = {
+            method: found.mean
+            for (data, method, metric), found in summary.items()
+            if data == line.data and metric == "error" and method.startswith("naive-bayes")
+        }
+        if errors:
+            near = min(errors, key=lambda method: abs(errors[method] - line.error))
+            mse = summary[line.data, near, "mse"].mean
+            told.append(
+                f"On {line.data} they range from {min(errors.values()):.4f} to "
+                f"{max(errors.values()):.4f}; nearest to the published {line.error:.4f} (MSE "
+                f"{line.mse:.4f}) is {near.partition(', ')[2] or '10 bins, smoothing 1'} with "
+                f"{errors[near]:.4f} (MSE {mse:.4f})"
+            )
+    return (
+        "The versions differ in the number of bins, in what is added to the weight of each cell, "
+        "in normal densities in place of bins, and in which part is trained on. Their errors "
+        "are these. "
+        f"{'. '.join(told)}."
+    )

@@ -1,0 +1,1 @@
+"""What the rooms share and users never call."""

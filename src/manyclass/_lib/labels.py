@@ -1,0 +1,78 @@
+"""Labels of classes: of any type that has an order, and none of them missing."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+
+from manyclass._lib.messages import quoted
+
+
+def check_targets(y) -> None:
+    """Find labels that are no classes, as scikit-learn does, but let unusual types pass."""
+    labels = np.asarray(y)
+    check_labels(labels)
+    if not _is_unusual(labels):
+        check_classification_targets(y)
+
+
+def _is_unusual(y: NDArray) -> bool:
+    """Tell whether labels are of a type that scikit-learn refuses, but that has an order.
+
+    Such as dates, fractions, tuples, bytes and large integers.
+    """
+    if y.ndim != 1 or y.size == 0:
+        return False
+    return y.dtype.kind == "S" or (y.dtype == object and not isinstance(y[0], str | float))
+
+
+def check_labels(y: NDArray, name: str = "y") -> None:
+    """Find labels that are missing, or without an order; ``name`` is the argument's."""
+    if _is_unusual(y):
+        _check_order(y, name)
+    if y.dtype.kind in "mM" and np.isnat(y).any():
+        raise ValueError(
+            f"{name} is NaT, a missing time, at row {int(np.isnat(y).argmax())}: drop the row, or "
+            "name the class."
+        )
+    if y.dtype == object and y.size and isinstance(y.flat[0], str):
+        strangers = {type(label).__name__ for label in y.flat if not isinstance(label, str)}
+        if strangers:
+            raise TypeError(
+                f"{name} mixes texts with labels of type {', '.join(sorted(strangers))}, and has "
+                "no order: fill in missing labels, and make all of them texts."
+            )
+
+
+def _check_order(y: NDArray, name: str) -> None:
+    missing = next((i for i, label in enumerate(y) if _is_missing(label)), None)
+    if missing is not None:
+        raise ValueError(
+            f"{name} is {y[missing]} at row {missing}, a missing label: drop the row, or name the "
+            "class."
+        )
+    try:
+        ordered = np.sort(y)
+    except (TypeError, ValueError) as error:  # arrays are neither more nor less
+        raise TypeError(
+            f"{name} has labels without an order ({error}): make them texts, or of one type."
+        ) from error
+    apart = next(((a, b) for a, b in pairwise(ordered) if not (a == b or a < b)), None)
+    if apart is not None:  # of sets one may be neither less nor more than the other
+        raise TypeError(
+            f"{name} has labels without an order, such as {quoted(apart[0])} and "
+            f"{quoted(apart[1])}: make them texts."
+        )
+
+
+def _is_missing(label) -> bool:
+    """Tell whether a label is None, or not the same as itself, or will not be compared at all."""
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ArithmeticError):  # pandas' NA; a signalling NaN
+        return True
+    except ValueError:  # an array
+        return False

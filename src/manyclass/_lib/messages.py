@@ -1,0 +1,102 @@
+"""Names of classes, which may be anything, in a line of text each: short, and still different."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+LONGEST = 24  # characters of a class name in a picture
+IN_MESSAGES = 60  # and in a message
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+
+
+def shorten(text: str, longest: int = LONGEST) -> str:
+    """Cut the middle out of a long text, where names of one family tend to agree.
+
+    Examples
+    --------
+    >>> from manyclass._lib.messages import shorten
+    >>> shorten("subclass of a class of a superclass, number 17")
+    'subclass of a c…umber 17'
+    """
+    if len(text) <= longest:
+        return text
+    tail = longest // 3
+    return text[: max(1, longest - tail - 1)] + ELLIPSIS + text[len(text) - tail :]
+
+
+def printable(label: Any) -> str:
+    r"""Write a label on one line, without what no font can draw.
+
+    Examples
+    --------
+    >>> from manyclass._lib.messages import printable
+    >>> printable("two\nlines"), printable("")
+    ('two lines', "''")
+    """
+    words = " ".join(str(label).split())
+    return "".join(c for c in words if c.isprintable()) or repr(str(label))
+
+
+def quoted(label: Any) -> str:
+    """Write a label in a message: as in Python, and cut if it is long.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass._lib.messages import quoted
+    >>> quoted(np.str_("cat")), quoted(7), len(quoted("c" * 10_000))
+    ("'cat'", '7', 60)
+    """
+    plain = isinstance(label, np.generic) and label.dtype.kind not in "mM"
+    return shorten(repr(label.item() if plain else label), IN_MESSAGES)
+
+
+def some_quoted(labels: Iterable[Any], most: int = 5) -> str:
+    """Write the first labels in a message, and how many there are besides.
+
+    Examples
+    --------
+    >>> from manyclass._lib.messages import some_quoted
+    >>> some_quoted(["ant", "bee"]), some_quoted(range(8))
+    ("'ant', 'bee'", '0, 1, 2, 3, 4 and 3 more')
+    """
+    everything = list(labels)
+    more = f" and {len(everything) - most} more" if len(everything) > most else ""
+    return ", ".join(map(quoted, everything[:most])) + more
+
+
+def distinct_names(labels: Iterable[Any], longest: int = LONGEST) -> list[str]:
+    """Shorten names to one line each, so that they still differ.
+
+    Those that would become the same lose what they begin with in common; what is still
+    the same then is numbered.
+
+    Examples
+    --------
+    >>> from manyclass._lib.messages import distinct_names
+    >>> distinct_names(["cat", "sample of batch 1 of 9", "sample of batch 2 of 9"], 10)
+    ['cat', '…1 of 9', '…2 of 9']
+    >>> distinct_names(["a", "a "], longest=10)
+    ['a [0]', 'a [1]']
+    """
+    texts = [printable(label) for label in labels]
+    names = [shorten(text, longest) for text in texts]
+    for name, times in Counter(names).items():
+        if times > 1:
+            alike = [i for i, other in enumerate(names) if other == name]
+            start = _common([texts[i] for i in alike])
+            for i in alike:
+                names[i] = shorten((ELLIPSIS if start else "") + texts[i][start:], longest)
+    times_of = Counter(names)
+    tags = [f" [{i}]" if times_of[name] > 1 else "" for i, name in enumerate(names)]
+    return [shorten(name, longest - len(tag)) + tag for name, tag in zip(names, tags, strict=True)]
+
+
+def _common(texts: list[str]) -> int:
+    """Return how many letters all begin with; none if they are the same altogether."""
+    first, last = min(texts), max(texts)  # what these have in common, all have
+    return next((i for i, c in enumerate(last) if c != first[i : i + 1]), 0)

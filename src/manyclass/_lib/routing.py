@@ -1,0 +1,122 @@
+"""What meta-estimators pass on to the estimator within, and to the splitter of ``cv``."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import update_wrapper
+from inspect import Signature, signature
+from types import FunctionType, MethodType
+from typing import Any, TypeVar, cast
+
+from sklearn.base import MetaEstimatorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Bunch
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import has_fit_parameter
+
+from manyclass._lib.sklearn import routing_enabled
+
+WEIGHTS = "sample_weight"
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def takes_weights(estimator) -> bool:
+    """Whether ``estimator.fit`` has an argument ``sample_weight``; a frozen one ignores it.
+
+    Compiled methods need not have a signature: what they take, they will say themselves.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from manyclass._lib.routing import takes_weights
+    >>> takes_weights(GaussianNB()), takes_weights(KNeighborsClassifier())
+    (True, False)
+    """
+    try:
+        return isinstance(estimator, FrozenEstimator) or has_fit_parameter(estimator, WEIGHTS)
+    except ValueError:
+        return True
+
+
+class _FitOffer:
+    """A method ``fit``, with ``sample_weight`` in its signature where the estimator takes it.
+
+    Bagging, calibration and scikit-learn's checks look there to know whether to weight. What
+    they would not pass is still an argument: the error that follows says whose fault it is.
+    """
+
+    def __init__(self, fit: FunctionType):
+        self.fit, self.without_weights = fit, _without_weights(fit)
+
+    def __get__(self, model, owner=None) -> Callable[..., Any]:
+        if model is None:
+            return self.fit
+        # With routing it is requests that say who gets weights, if only the model itself.
+        offered = routing_enabled() or takes_weights(model._base_estimator())
+        return MethodType(self.fit if offered else self.without_weights, model)
+
+
+def _without_weights(fit: FunctionType) -> Any:
+    # The same code, and not a call of it: warnings count the frames up to the caller's.
+    own = fit.__code__, fit.__globals__, fit.__name__, fit.__defaults__, fit.__closure__
+    twin: Any = FunctionType(*own)
+    parameters = [one for name, one in signature(fit).parameters.items() if name != WEIGHTS]
+    twin.__signature__ = Signature(parameters)
+    return update_wrapper(twin, fit)
+
+
+def offers_weights_if_taken(fit: Fit) -> Fit:
+    """Decorate a meta-estimator's ``fit``: it has ``sample_weight`` if the estimator within has.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.utils.validation import has_fit_parameter
+    >>> from manyclass import CoupledClassifier
+    >>> has_fit_parameter(CoupledClassifier(GaussianNB()), "sample_weight")
+    True
+    >>> has_fit_parameter(CoupledClassifier(KNeighborsClassifier()), "sample_weight")
+    False
+    """
+    return cast(Fit, _FitOffer(cast(FunctionType, fit)))
+
+
+class RoutingMixin(MetaEstimatorMixin):
+    """Passes the arguments of ``fit`` on; for meta-estimators with a parameter ``cv``."""
+
+    cv: Any
+
+    @abstractmethod
+    def _base_estimator(self):
+        """Return the unfitted estimator within."""
+
+    def _route_fit(self, sample_weight, fit_params) -> Bunch:
+        """Return what goes to ``estimator.fit`` and to ``splitter.split``."""
+        if routing_enabled():
+            return process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
+        passed = dict(fit_params)
+        if sample_weight is not None:
+            base = self._base_estimator()
+            if not takes_weights(base):
+                raise ValueError(
+                    f"sample_weight was given, but {type(base).__name__}.fit does not take it. "
+                    "Choose an estimator that does, or resample the data."
+                )
+            passed[WEIGHTS] = sample_weight
+        return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}))
+
+    def get_metadata_routing(self):
+        """Return the routing of ``fit``'s metadata to the estimator and the splitter."""
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        router.add(
+            estimator=self._base_estimator(),
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
+        return router.add(
+            splitter=self.cv if hasattr(self.cv, "split") else None,
+            method_mapping=MethodMapping().add(caller="fit", callee="split"),
+        )

@@ -1,0 +1,142 @@
+"""Results as tables and figures: plain text for a terminal, Markdown and SVG for pages."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from xml.etree import ElementTree
+
+# Colours of matplotlib that are lost on a dark page, and what a page is to choose instead.
+THEME = {"#000000": "currentColor", "#666666": "var(--muted, #666)"}
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Align columns for a terminal: the first to the left, the others to the right.
+
+    Examples
+    --------
+    >>> from manyclass.app.report import text_table
+    >>> print(text_table(["model", "loss"], [["a", "0.5"], ["long name", "10.25"]]))
+    model       loss
+    ----------------
+    a            0.5
+    long name  10.25
+    """
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    lines = [
+        "  ".join(
+            [row[0].ljust(widths[0])]
+            + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        )
+        for row in [header, *rows]
+    ]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Write a Markdown table, columns after the first aligned to the right.
+
+    Examples
+    --------
+    >>> from manyclass.app.report import markdown_table
+    >>> print(markdown_table(["model", "loss"], [["a", "0.5"]]))
+    | model | loss |
+    | --- | ---: |
+    | a | 0.5 |
+    """
+    rule = ["---"] + ["---:"] * (len(header) - 1)
+    return "\n".join("| " + " | ".join(row) + " |" for row in [header, rule, *rows])
+
+
+@contextmanager
+def page_style() -> Iterator[None]:
+    """Draw for a page within this context: text stays text, nothing has a background.
+
+    Examples
+    --------
+    >>> from manyclass.app.report import page_style
+    >>> with page_style():  # doctest: +SKIP
+    ...     figure = Figure()
+    ...     display.plot(ax=figure.subplots())
+    """
+    from matplotlib import rc_context
+
+    style: Any = {
+        "axes.facecolor": "none",
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "figure.facecolor": "none",
+        "savefig.facecolor": "none",
+        "svg.fonttype": "none",
+        "svg.hashsalt": "manyclass",
+    }
+    with rc_context(style), warnings.catch_warnings():
+        # It is the reader's fonts that count, not matplotlib's.
+        warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
+        yield
+
+
+def inline_svg(figure: Any, *, name: str, description: str) -> str:
+    """Write a matplotlib figure as SVG that can stand in an HTML page among others.
+
+    Identifiers begin with the name, so that those of several figures differ; black is
+    the page's colour of text; fonts are the page's. It scales with its container.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+        Drawn within :func:`page_style`.
+    name : str
+        Unlike that of any other figure of the page.
+    description : str
+        What there is to see, for those who do not.
+
+    Returns
+    -------
+    str
+        An ``svg`` element; text from the figure is escaped.
+
+    Examples
+    --------
+    >>> from manyclass.app.report import inline_svg, page_style
+    >>> with page_style():  # doctest: +SKIP
+    ...     inline_svg(figure, name="f1", description="A line that rises.")
+    '<svg viewBox="0 0 144 144" ... role="img" aria-label="A line that rises.">...</svg>'
+    """
+    buffer = io.BytesIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with page_style():
+        figure.savefig(buffer, format="svg", metadata=nothing)
+    root = ElementTree.fromstring(buffer.getvalue())
+    for parent in root.iter():
+        for child in [c for c in parent if c.tag.endswith("}style")]:
+            parent.remove(child)  # in a page it would hold for everything
+    for element in root.iter():
+        element.tag = _local(element.tag)
+        for key in list(element.attrib):
+            element.attrib[_local(key)] = _attribute(_local(key), element.attrib.pop(key), name)
+    width = root.attrib.pop("width").removesuffix("pt")
+    root.attrib.pop("height"), root.attrib.pop("version")
+    root.attrib |= {"style": f"max-width: {float(width) / 12:.4g}em"}
+    root.attrib |= {"role": "img", "aria-label": description}
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition("}")[2]
+
+
+def _attribute(key: str, value: str, name: str) -> str:
+    """Return an attribute's value as it may stand beside other figures, on any page."""
+    if key == "id":
+        return f"{name}-{value}"
+    if key == "href" and value.startswith("#"):
+        return f"#{name}-{value[1:]}"
+    if key == "style":
+        value = re.sub(r"font-family: [^;]*(; )?", "", value)
+        value = re.sub(r"#[0-9a-f]{6}", lambda found: THEME.get(found[0], found[0]), value)
+    return value.replace("url(#", f"url(#{name}-")

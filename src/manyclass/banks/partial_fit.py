@@ -1,0 +1,106 @@
+"""Binary models of all columns that learn batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from manyclass._lib.rows import without_duplicates
+from manyclass._lib.sklearn import check_fit_params
+from manyclass.banks.base import Bank, ConstantModel, Kind, set_seed
+from manyclass.banks.linear import LinearBank
+from manyclass.banks.precomputed import copy_part
+
+
+def new_learners(estimator, n_columns: int, seeds: NDArray[np.int64] | None) -> list[Any]:
+    """Return a clone of ``estimator`` for each column, none of them fitted."""
+    learners = [clone(estimator) for _ in range(n_columns)]
+    if seeds is not None:
+        for learner, seed in zip(learners, seeds, strict=True):
+            set_seed(learner, seed)
+    return learners
+
+
+def teach(
+    learners: list[Any],
+    X,
+    y: NDArray[np.intp],
+    code: NDArray[np.int8],
+    rows: NDArray[np.intp],
+    params: Mapping[str, Any],
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> list[Any]:
+    """Return learners that have learned a batch too; those given are left as they are.
+
+    Parameters
+    ----------
+    learners : list of l binary classifiers with ``partial_fit``
+    X, y : the batch; y holds class indices 0 to k-1
+    code : int8 array of shape (k, l)
+    rows : the rows of the batch to use
+    params : arguments of ``partial_fit``, sliced like the rows where they have its length
+    n_jobs, verbose : of joblib
+
+    Returns
+    -------
+    list
+        A learner that has no row in the batch is the one given.
+    """
+    with threadpool_limits(1, user_api="blas"):
+        return Parallel(n_jobs=n_jobs, verbose=verbose)(
+            delayed(_teach_column)(learner, X, y, code[:, b], rows, params)
+            for b, learner in enumerate(learners)
+        )
+
+
+def _teach_column(learner, X, y, column, rows, params):
+    rows = rows[column[y[rows]] != 0]
+    if len(rows) == 0:
+        return learner
+    target = (column[y[rows]] > 0).astype(np.int64)
+    sliced = check_fit_params(X, params, rows)
+    if not hasattr(learner, "classes_"):
+        sliced = {**sliced, "classes": np.array([0, 1])}
+    # A copy: an error in another column must leave all of them as they were.
+    part = without_duplicates(copy_part(X, rows))
+    return deepcopy(learner).partial_fit(part, target, **sliced)
+
+
+def sides_in(code: NDArray[np.int8], totals: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which columns have a negative and a positive side, shape (2, l).
+
+    ``totals`` are the weights of the classes, shape (k,).
+    """
+    return np.array([totals @ (code < 0) > 0, totals @ (code > 0) > 0])
+
+
+def bank_of(
+    learners: list[Any], seen: NDArray[np.bool_], known: NDArray[np.bool_], kind: Kind
+) -> Bank:
+    """Return the bank of learners, of which some may not have seen both sides.
+
+    Parameters
+    ----------
+    learners : list of l binary classifiers
+    seen : bool array of shape (2, l)
+        Which sides each learner has learned from.
+    known : bool array of shape (2, l)
+        Which sides there are. Where there is one only, it is certain; where there is
+        none, or the learner has still to learn both, nothing is known.
+    kind : what the bank shall answer
+    """
+    models = [
+        learner if both else ConstantModel(bool(positive) if negative != positive else None)
+        for learner, both, negative, positive in zip(
+            learners, seen[0] & seen[1], *known, strict=True
+        )
+    ]
+    return (LinearBank if LinearBank.holds(models) else Bank)(models, kind)

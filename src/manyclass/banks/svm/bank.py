@@ -1,0 +1,375 @@
+"""Support vector machines of all columns as one: shared support vectors, one kernel block.
+
+The support vectors are arranged by class. A class takes no part in the columns
+where its code is zero: for one-vs-one it has k - 1 of the k (k - 1) / 2. Within
+those, a support vector of one pair is mostly none of the others, and zeros are
+not multiplied there either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+from sklearn.svm import SVC, NuSVC
+from sklearn.utils import check_array
+
+from manyclass._lib.compiled.blocks import add_intercepts
+from manyclass._lib.rows import without_duplicates
+from manyclass._lib.sklearn import n_samples
+from manyclass.banks.base import Bank, Evidence, Scorer, column_sizes
+from manyclass.banks.precomputed import slice_rows
+from manyclass.banks.svm.borrowing import RowsOf, size_in_bytes
+from manyclass.banks.svm.groups import Adder, Chunk, Group, in_batches
+from manyclass.banks.svm.kernels import Kernel, Side
+from manyclass.banks.svm.leave_one_out import leave_one_out
+
+CHUNK = 512  # support vectors at a time
+BLOCK_ENTRIES = 2**15  # of a kernel block, to stay in cache
+SUM_ENTRIES = 2**20  # of the sums of a block of rows: 8 MB
+LEAST_ROWS, MOST_ROWS = 128, 2048
+LEAST_CHUNK, LEAST_BLOCK = 64, 32  # of long rows, while fitting
+# Bytes of support vectors prepared at a time while fitting: 1 MB if they are sparse, 8 MB if not,
+PREPARED, PREPARED_ARRAY = 2**20, 2**23
+BATCHES = 16  # or a sixteenth of them, where that is more
+KEPT = 2**22  # bytes of support vectors that stay prepared: for calls with few rows
+LINE = 64  # bytes of a processor's cache that are read together
+SOLVER_TOLERANCE = 1e-3  # of LIBSVM on a margin, by default
+FEW_ROWS = 128  # to measure rounding on
+
+
+def is_kernel_machine(estimator) -> bool:
+    """Whether the estimator is one of scikit-learn's support vector machines, exactly."""
+    return type(estimator) in (SVC, NuSVC)
+
+
+Prepared = list[tuple[Side, Adder]]
+"""Support vectors that kernel blocks can be computed of."""
+
+
+def _aligned(size: int, dtype: type[np.floating]) -> NDArray[np.floating]:
+    """Return an array that begins with a cache line, so that vectors do not lie across two."""
+    array = np.empty(size + LINE // np.dtype(dtype).itemsize, dtype)
+    first = -array.ctypes.data % LINE // array.itemsize
+    return array[first : first + size]
+
+
+class KernelMachine:
+    """One column of a :class:`KernelBank`, with the names of scikit-learn's SVC.
+
+    Class 1 is the positive side of the column.
+    """
+
+    def __init__(self, bank: KernelBank, column: int):
+        self._bank, self._column = bank, column
+        self.classes_ = np.array([0, 1])
+
+    @property
+    def support_(self) -> NDArray[np.intp]:
+        """Rows of the training data that are support vectors of this column."""
+        return self._bank.duals[:, [self._column]].nonzero()[0]
+
+    @property
+    def dual_coef_(self) -> NDArray[np.float64]:
+        """Signed dual coefficients, shape (1, support vectors)."""
+        return self._bank.duals[self.support_][:, [self._column]].toarray().T
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """The constant term, shape (1,)."""
+        return self._bank.intercept[[self._column]]
+
+    def decision_function(self, X) -> NDArray[np.float64]:
+        """Return the margins of this column."""
+        return self._bank.scores(X)[:, self._column]
+
+    def predict(self, X) -> NDArray[np.intp]:
+        """Return 1 for the positive side, 0 for the negative."""
+        return (self.decision_function(X) > 0).astype(np.intp)
+
+
+class KernelBank(Bank):
+    """The support vector machines of all columns.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Shared by all columns.
+    X : array or sparse matrix
+        Training data; the support vectors are copied out of it.
+    y, code : class indices and code matrix
+    duals : sparse array of shape (n, l)
+        Signed dual coefficients of the training rows in every column.
+    intercept : array of shape (l,)
+        Infinite where a column had samples of one side only, 0 where it had none.
+    bound : float or None
+        The C that bounds the coefficients of samples of weight 1; None where it is
+        not known (NuSVC).
+    n_iter : int array of shape (l,)
+        Iterations of the solver.
+    converged : bool
+        Whether the solver reached its tolerance in every column.
+    dtype : float64 or float32
+        What scores are computed in.
+    borrow : bool
+        Whether the support vectors stay in X until :meth:`own_rows` is called.
+    once_each : bool
+        Whether one of the rows that are equal, and of one class, was fitted for all of them.
+    """
+
+    machine: ClassVar[type[KernelMachine]] = KernelMachine
+    """How a column is seen by itself."""
+    lender: Any = None
+    """The X that the support vectors are still in, if they are."""
+    kept: tuple[type[np.floating], Prepared] | None = None
+    """Few support vectors as they were prepared last, and in what type."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X,
+        y: NDArray[np.intp],
+        code: NDArray[np.int8],
+        duals: csr_array,
+        intercept: NDArray[np.float64],
+        *,
+        bound: float | None,
+        n_iter: NDArray[np.int_],
+        converged: bool,
+        dtype: type[np.floating] = np.float64,
+        borrow: bool = False,
+        once_each: bool = False,
+    ):
+        self.kind, self.once_each = "margin", once_each
+        self.kernel, self.duals, self.intercept = kernel, duals, intercept
+        self.bound, self.n_iter, self.converged, self.dtype = bound, n_iter, converged, dtype
+        unsupported = np.bincount(duals.indices, minlength=len(intercept)) == 0
+        self.constant = np.isinf(intercept) | ((intercept == 0) & unsupported)
+        self.sparse = issparse(X)
+        is_support = np.diff(duals.indptr) > 0
+        self.groups = []
+        for c in range(len(code)):
+            support, columns = np.flatnonzero(is_support & (y == c)), np.flatnonzero(code[c])
+            vectors = support if kernel.name == "precomputed" else RowsOf(X, support)
+            numeric = isinstance(kernel.name, str) and kernel.name != "precomputed"
+            self.groups.append(Group(support, vectors, columns, duals[support], numeric))
+        self.origin = None
+        # What is sparse has no other origin than zero.
+        if kernel.name == "rbf" and is_support.any() and not self.sparse:
+            self.origin = kernel.origin(X, np.flatnonzero(is_support))
+        self.lender = X
+        if not borrow:
+            self.own_rows()
+
+    @property
+    def models(self) -> list[KernelMachine]:
+        """The columns one by one; made when asked for, since they hold on to the bank."""
+        return [self.machine(self, column) for column in range(len(self.intercept))]
+
+    def own_rows(self) -> None:
+        """Copy the support vectors, if they are still in X."""
+        for c, group in enumerate(self.groups):
+            if isinstance(group.vectors, RowsOf):
+                self.groups[c] = replace(group, vectors=group.vectors[:])
+        self.__dict__.pop("lender", None)
+
+    def scorer(self, dtype: type[np.floating] | None = None) -> Scorer:
+        """Prepare the support vectors once, for many blocks of rows, and calls if they are few."""
+        dtype, kept = self.dtype if dtype is None else dtype, self.kept
+        if kept is not None and kept[0] is dtype:
+            prepared = kept[1]
+        else:
+            prepared = self._prepare(self._chunks(CHUNK), dtype)
+            size = sum(size_in_bytes(group.vectors) for group in self.groups)
+            if self.lender is None and not self.any_rows and size <= KEPT:
+                self.kept = dtype, prepared
+        return partial(self._margins, batches=[lambda: prepared], dtype=dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be prepared again."""
+        return {name: value for name, value in vars(self).items() if name != "kept"}
+
+    def margins_once(self, X, dtype: type[np.floating] | None = None) -> NDArray[np.float64]:
+        """Return the margins of rows, with few of the support vectors prepared at a time."""
+        dtype = self.dtype if dtype is None else dtype
+        total = sum(size_in_bytes(group.vectors) for group in self.groups)
+        n_support = sum(len(group.support) for group in self.groups)
+        most = n_support * max(self.few_bytes(), total // BATCHES) // max(1, total)
+        chunks = self._chunks(int(np.clip(most, LEAST_CHUNK, CHUNK)))
+        batches = [partial(self._prepare, part, dtype) for part in in_batches(chunks, most)]
+        return self._margins(X, batches, dtype, max(LEAST_BLOCK, most))
+
+    def few_bytes(self) -> int:
+        """Return how much of X is not worth to be read in parts."""
+        return PREPARED if self.sparse else PREPARED_ARRAY
+
+    def _chunks(self, size: int) -> list[Chunk]:
+        return [chunk for group in self.groups for chunk in group.chunks(size)]
+
+    def _prepare(self, chunks: list[Chunk], dtype: type[np.floating]) -> Prepared:
+        origin = None if self.origin is None else self.origin.astype(dtype)
+        read = (group.read(part, dtype) for group, part in chunks)
+        return [(self.kernel.rows(vectors, origin), add) for vectors, add in read]
+
+    def _margins(
+        self,
+        X,
+        batches: Sequence[Callable[[], Prepared]],
+        dtype: type[np.floating],
+        most: int = MOST_ROWS,
+    ) -> NDArray[np.float64]:
+        """Return the margins of rows, from batches of support vectors one after the other.
+
+        Of rows at most so many are read at a time. The sums of several batches wait for the next
+        one; those of a single one do not.
+        """
+        X = self._readable(X, dtype)
+        origin = None if self.origin is None else self.origin.astype(dtype)
+        n, n_columns, last = n_samples(X), len(self.intercept), len(batches) - 1
+        widest = max(1, *(min(CHUNK, len(group.support)) for group in self.groups))
+        size = int(np.clip(BLOCK_ENTRIES // widest, LEAST_ROWS, MOST_ROWS))
+        size = max(1, min(size, SUM_ENTRIES // n_columns, most))
+        out, buffer = np.empty((n, n_columns)), _aligned(widest * size, dtype)
+        all_sums = _aligned(n_columns * (n if last else size), dtype)
+        for place, prepare in enumerate(batches):
+            prepared = prepare()
+            for first in range(0, n, size):
+                block = self._block(X, slice(first, first + size), dtype)
+                columns = self.kernel.columns(block, origin)
+                begin = n_columns * first if last else 0
+                end = begin + n_columns * n_samples(block)
+                sums = all_sums[begin:end].reshape(n_columns, -1)
+                if place == 0:
+                    sums[:] = 0.0
+                for rows, add in prepared:
+                    add(self.kernel.product(rows, columns, buffer), sums)
+                if place == last:
+                    add_intercepts(sums, self.intercept, out[first : first + size])
+            del prepared  # before the next ones
+        return out
+
+    def _block(self, X, part: slice, dtype: type[np.floating]):
+        """Return some rows as the kernel reads them."""
+        block = slice_rows(X, part)
+        if self.any_rows:
+            return block
+        if issparse(block) and not self.sparse:
+            block = block.toarray()
+        return block.astype(dtype, copy=False)
+
+    @property
+    def any_rows(self) -> bool:
+        """Whether rows are left to a function of one's own, whatever they are."""
+        return callable(self.kernel.name)
+
+    def _readable(self, X, dtype: type[np.floating] = np.float64):
+        """Return rows as blocks of them can be taken; what was borrowed from is so already."""
+        if self.any_rows or isinstance(X, RowsOf):
+            return X
+        as_given = getattr(X, "dtype", None) == dtype
+        X = check_array(
+            X, accept_sparse="csr", dtype=dtype if as_given else np.float64, input_name="X"
+        )
+        X = without_duplicates(X)
+        check_fits(X, dtype)
+        return X
+
+    def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+        """Return the margins (n, l) of every column; all entries are computed."""
+        return self.scorer()(X) if self.lender is None else self.margins_once(X)
+
+    def scores_at(
+        self, X, rows: NDArray[np.intp], where: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the margins of some rows of X, without a copy of all of them where it can be."""
+        if X is not self.lender:
+            return super().scores_at(X, rows, where)
+        return self.margins_once(RowsOf(X, rows))
+
+    def error_in_single(self, X) -> float:
+        """Return by how much the margins of some rows are wrong in single precision.
+
+        It depends on the kernel, on how far the features are from their mean, and on the
+        coefficients: measured it is known for all of them.
+        """
+        finite, X = ~self.constant, self._readable(X)
+        if not (self.any_rows or fits(X, np.float32)):
+            return np.inf
+        with np.errstate(over="ignore", invalid="ignore"):
+            single, double = (self.margins_once(X, dtype) for dtype in (np.float32, np.float64))
+            error = np.abs(single - double)[:, finite].max(initial=0.0)
+        return float(np.nan_to_num(error, nan=np.inf))
+
+    def is_exact_in_single(self, X, rows: NDArray[np.intp]) -> bool:
+        """Tell whether single precision's error stays below the solver's own tolerance."""
+        some = rows[:: 1 + len(rows) // FEW_ROWS]
+        return fits(X, np.float32) and self.error_in_single(X[some]) < SOLVER_TOLERANCE
+
+    def leave_one_out(
+        self,
+        X,
+        y: NDArray[np.intp],
+        code: NDArray[np.int8],
+        weights: NDArray[np.float64],
+        rows: NDArray[np.intp] | None = None,
+    ) -> NDArray[np.float64]:
+        """Return scores (m, l) of training samples as if each had been left out.
+
+        Parameters
+        ----------
+        X, y, code : as the bank was fitted on
+        weights : array of shape (n,)
+            What the coefficients' bound C was multiplied with.
+        rows : int array of shape (m,), optional
+            The samples to score; all of them when omitted.
+
+        Raises
+        ------
+        Untrusted
+            If the machines did not converge or the kernel is not positive definite; of some
+            columns, if too many of their samples would move by more than a span can tell.
+        """
+        return leave_one_out(self, self._readable(X), y, code, weights, rows)
+
+    def evidence(
+        self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
+    ) -> Evidence:
+        """Return |w|^2 / (2 C N) of every machine and the margins of the training set."""
+        if self.bound is None:
+            raise ValueError(
+                "the reliability of a machine needs its C: use SVC without class_weight, or "
+                "CoupledSVC, whose class_weight are weights of samples."
+            )
+        margins = self.margins_once(X)
+        # |w|^2 = sum_i a_i y_i (f(x_i) - b), over the support vectors.
+        finite = np.where(self.constant, 0.0, self.intercept)
+        inner = np.where(self.constant, 0.0, margins) - finite
+        squares = np.asarray(self.duals.multiply(inner).sum(axis=0)).ravel()
+        sizes = column_sizes(y, code, weights)
+        penalty = squares / (2.0 * self.bound * np.where(sizes > 0, sizes, 1.0))
+        return Evidence(penalty, margins, weights, pairwise=self.kernel.name == "precomputed")
+
+
+def fits(X, dtype: type[np.floating]) -> bool:
+    """Tell whether the values of X are within the range of a type of numbers."""
+    return X.dtype == dtype or _largest(X) <= float(np.finfo(dtype).max)
+
+
+def check_fits(X, dtype: type[np.floating]) -> None:
+    """Raise a ``ValueError`` if values of X are out of the range of a type of numbers."""
+    if not fits(X, dtype):
+        raise ValueError(
+            f"X has values as large as {_largest(X):.2g}, beyond the range of "
+            f"dtype=np.{np.dtype(dtype).name}: scale the features, or use dtype=np.float64."
+        )
+
+
+def _largest(X) -> float:
+    """Return the largest of the absolute values."""
+    values = X.data if issparse(X) else X
+    return float(max(values.max(initial=0.0), -values.min(initial=0.0)))

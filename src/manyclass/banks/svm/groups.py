@@ -1,0 +1,86 @@
+"""Support vectors by class: read a few at a time, and added to the sums of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from manyclass._lib.compiled.blocks import spread
+from manyclass.banks.precomputed import slice_rows
+
+DENSE = 0.3  # share of non-zero coefficients above which a matrix product is faster
+
+Adder = Callable[[NDArray[np.floating], NDArray[np.floating]], None]
+"""Adds what a kernel block contributes to the sums of the columns."""
+Chunk = tuple["Group", slice]
+"""Some support vectors of a class."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Support vectors of one class and their coefficients in the columns of that class."""
+
+    support: NDArray[np.intp]
+    """Rows of the training data."""
+    vectors: Any
+    """The support vectors; their rows again for a precomputed kernel; for a function of one's
+    own a collection of the type that it was given. While fitting, those of X itself."""
+    columns: NDArray[np.intp]
+    """Columns in which the class takes part."""
+    duals: csr_array
+    """Signed dual coefficients, shape (support vectors, all columns)."""
+    numeric: bool
+    """Whether the vectors are numbers to compute with."""
+
+    @property
+    def coef(self) -> NDArray[np.float64]:
+        """Signed dual coefficients in the columns of the class."""
+        return self.duals[:, self.columns].toarray()
+
+    def chunks(self, size: int) -> list[Chunk]:
+        """Return a few hundred support vectors at a time."""
+        return [(self, slice(a, a + size)) for a in range(0, len(self.support), size)]
+
+    def read(self, part: slice, dtype: type[np.floating]) -> tuple[Any, Adder]:
+        """Return some of the support vectors, and how to add them to the sums."""
+        vectors, duals = slice_rows(self.vectors, part), self.duals[part].astype(dtype)
+        vectors = vectors.astype(dtype, copy=False) if self.numeric else vectors
+        return vectors, _adder(duals, self.columns)
+
+
+def in_batches(chunks: list[Chunk], most: int) -> list[list[Chunk]]:
+    """Put chunks together, up to so many support vectors; at least one chunk, if there are any."""
+    batches: list[list[Chunk]] = [[]]
+    held = 0
+    for group, part in chunks:
+        size = len(group.support[part])
+        if batches[-1] and held + size > most:
+            batches.append([])
+            held = 0
+        batches[-1].append((group, part))
+        held += size
+    return batches
+
+
+def _adder(duals: csr_array, columns: NDArray[np.intp]) -> Adder:
+    """Return what adds ``duals' K`` to an array of sums, one row per column.
+
+    A support vector has coefficients in few of its class's columns, as a rule.
+    """
+    if duals.nnz > DENSE * duals.shape[0] * len(columns):
+        coef = duals[:, columns].toarray().T
+
+        def add(K, sums):
+            sums[columns] += coef @ K
+
+    else:
+
+        def add(K, sums):
+            spread(K, duals.indptr, duals.indices, duals.data, sums)
+
+    return add

@@ -1,0 +1,174 @@
+"""Leave-one-out of support vector machines, from the one fit: spans, and refits of a few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyclass.banks.base import Untrusted
+from manyclass.banks.precomputed import is_everything, rows_at
+from manyclass.banks.repeats import Copies
+from manyclass.banks.svm.borrowing import RowsOf, size_in_bytes
+from manyclass.banks.svm.refits import DOUBTFUL, DRAGGED, MANY, is_affordable, scores_without
+from manyclass.banks.svm.spans import (
+    Gram,
+    in_parts,
+    squared_spans_by_blocks,
+    symmetric,
+    without_only_samples,
+)
+
+if TYPE_CHECKING:
+    from manyclass.banks.svm.bank import KernelBank
+
+AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
+SMALL_GRAM = 2**22  # entries of a kernel matrix that is made as a whole: 32 MB
+MOST_SCORES = 2**29  # bytes, for the scores of all columns: 512 MB; folds hold fewer
+MOST_MEMORY = 2**32  # bytes, for the kernel matrix of a machine's free support vectors
+PARTS = 8  # of the rows of a kernel matrix that are read one after the other
+EXCUSED = 0.01  # share of negative squared spans that is put down to rounding
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+
+def leave_one_out(
+    bank: KernelBank, X, y: Places, code: NDArray[np.int8], weights: Floats, rows: Places | None
+) -> Floats:
+    """Return what :meth:`KernelBank.leave_one_out` does, of an X that is read already."""
+    if not bank.converged:
+        raise Untrusted("the solver stopped before it converged")
+    rows = np.arange(len(y)) if rows is None else rows
+    size = 8.0 * len(rows) * code.shape[1]
+    if size > MOST_SCORES:
+        raise Untrusted(f"the scores of all columns would take {size / 2**30:.1f} GB")
+    single = not bank.any_rows and bank.is_exact_in_single(X, rows)
+    own = X if is_everything(rows, len(y)) else RowsOf(X, rows)
+    scores = bank.margins_once(own, np.float32 if single else np.float64)
+    place = np.full(len(y), -1)
+    place[rows] = np.arange(len(rows))
+    copies = Copies(X, y, weights) if bank.once_each else None
+    doubts = _subtract_spans(bank, X, weights, copies, place, scores)
+    n_doubtful = np.array([len(doubtful) for doubtful in doubts])
+    n_members = _members(y, code, weights)
+    many = n_doubtful > MANY * _members(y[rows], code, weights[rows])
+    if bank.bound is not None and is_affordable(n_doubtful, n_members, bank.n_iter):
+        for column, left_out, refitted in _refits(bank, X, y, code, weights, doubts, bank.bound):
+            scores[place[left_out], column] = refitted
+        many[:] = False
+    scores = without_only_samples(scores, y, code, weights, rows)
+    if many.any():
+        raise Untrusted("a formula does not tell how far samples would move", many, scores)
+    return scores
+
+
+def _members(y: Places, code: NDArray[np.int8], weights: Floats) -> Places:
+    """Return how many samples take part in each column."""
+    return np.bincount(y[weights > 0], minlength=len(code)) @ (code != 0)
+
+
+def _subtract_spans(
+    bank: KernelBank, X, weights: Floats, copies: Copies | None, place: Places, scores: Floats
+) -> list[Places]:
+    """Take from the scores what samples have added to their own.
+
+    Copies of a sample take its place, up to their own bound. ``place`` is that of a sample among
+    the scores, or -1. Returned are, for every column, the samples whose span is not to be trusted.
+    """
+    duals = bank.duals.tocsc()
+    below = known = 0
+    doubts = []
+    for column in range(duals.shape[1]):
+        entries = slice(duals.indptr[column], duals.indptr[column + 1])
+        support, dual = duals.indices[entries], duals.data[entries]
+        if len(support) == 0:
+            doubts.append(support)
+            continue
+        samples, of = (support, slice(None)) if copies is None else copies.of(support)
+        total = weights[support] if copies is None else copies.weights_of(support)
+        bounds = _bounds(dual, total, bank.bound)
+        free, scored = np.abs(dual) < AT_BOUND * bounds, place[samples] >= 0
+        _check_memory(int(free.sum()))
+        wanted = np.zeros(len(support), dtype=np.bool_)
+        wanted[np.arange(len(support))[of][scored]] = True
+        spans = squared_spans_by_blocks(_gram(bank, X, support), free, dual > 0, wanted)
+        rest = 1.0 - weights[samples] / total[of]
+        others = np.multiply(bounds[of], rest, where=rest > 0, out=np.zeros(len(samples)))
+        lost = np.sign(dual[of]) * np.maximum(np.abs(dual[of]) - others, 0.0)
+        change = (lost * spans.squared[of])[scored]
+        scored_rows = samples[scored]
+        scores[place[scored_rows], column] -= change
+        dragged = ~free[of] & (np.abs(lost) * spans.drag >= DRAGGED)
+        doubts.append(scored_rows[(np.abs(change) >= DOUBTFUL) | dragged[scored]])
+        below, known = below + spans.below, known + int(wanted.sum())
+    if below > EXCUSED * known:
+        raise Untrusted("the kernel is not positive definite")
+    return doubts
+
+
+def _refits(
+    bank: KernelBank, X, y, code, weights: Floats, doubts: list[Places], bound: float
+) -> Iterator[tuple[int, Places, Floats]]:
+    """Yield scores of doubtful samples by machines without them."""
+    for column, doubtful in enumerate(doubts):
+        if len(doubtful) == 0:
+            continue
+        side = code[y, column]
+        members = np.flatnonzero((side != 0) & (weights > 0))
+        everyone = np.arange(len(members))
+        refitted = scores_without(
+            _gram(bank, X, members)(everyone, everyone),
+            side[members] > 0,
+            weights[members],
+            bound,
+            np.searchsorted(members, doubtful),
+            int(bank.n_iter[column]),
+        )
+        known = ~np.isnan(refitted)
+        yield column, doubtful[known], refitted[known]
+
+
+def _gram(bank: KernelBank, X, support: Places) -> Gram:
+    """Return what gives the kernel between support vectors; small matrices are made at once."""
+    kernel, origin = bank.kernel, bank.origin
+
+    def block(a: Places, b: Places) -> Floats:
+        if kernel.name == "precomputed":
+            return np.asarray(X[np.ix_(support[b], support[a])]).T
+        row_side = kernel.rows(rows_at(X, support[a]), origin)
+        column_side = kernel.columns(rows_at(X, support[b]), origin)
+        return kernel.product(row_side, column_side).astype(np.float64, copy=False)
+
+    if len(support) ** 2 > SMALL_GRAM:
+        return lambda a, b: in_parts(block, *(_parts(bank, X, support, c) for c in (a, b)))
+    K = symmetric(block, _parts(bank, X, support, np.arange(len(support))))
+    return lambda a, b: K[a[:, None], b]
+
+
+def _parts(bank: KernelBank, X, support: Places, places: Places) -> list[Places]:
+    """Split places of support vectors, so that rows of a large X are not held as a whole."""
+    if bank.any_rows or bank.kernel.name == "precomputed":
+        return [places]
+    n_parts = 1 + min(PARTS, size_in_bytes(RowsOf(X, support[places])) // bank.few_bytes())
+    return np.array_split(places, n_parts)
+
+
+def _check_memory(n_free: int) -> None:
+    size = 8.0 * n_free**2
+    if size > MOST_MEMORY:
+        raise Untrusted(
+            f"a machine has {n_free} free support vectors, whose kernel matrix would take "
+            f"{size / 2**30:.1f} GB"
+        )
+
+
+def _bounds(dual: Floats, weights: Floats, bound: float | None) -> Floats:
+    """Return the bounds of coefficients; unknown, they are told by the side's largest."""
+    if bound is not None:
+        return bound * weights
+    size = np.abs(dual) / weights
+    largest = {sign: size[np.sign(dual) == sign].max(initial=0.0) for sign in (-1.0, 1.0)}
+    return weights * np.where(dual > 0, largest[1.0], largest[-1.0])

@@ -1,0 +1,126 @@
+"""What is needed of the inverse of a symmetric matrix, in the matrix's own place.
+
+Arrays are in C order. Only their upper triangles have to be filled; the others may be anything,
+and stay so if the matrix is positive definite. To LAPACK, which counts in Fortran's order, upper
+triangles are lower ones.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dtrmm, dtrmv
+from scipy.linalg.lapack import dgetrf, dgetri, dpotrf, dtrtri
+
+Array = NDArray[np.float64]
+
+ENTRIES = 2**16  # at a time
+WORK = 64  # rows of LAPACK's own work space
+
+
+class SymmetricInverse(ABC):
+    """The inverse of a symmetric matrix A."""
+
+    @abstractmethod
+    def diagonal(self) -> Array:
+        """Return the diagonal of A^-1."""
+
+    @abstractmethod
+    def times(self, x: Array) -> Array:
+        """Return A^-1 x."""
+
+    @abstractmethod
+    def quadratics(self, V: Array) -> Array:
+        """Return v' A^-1 v of every row v; V, in C order, may be overwritten."""
+
+
+class InverseFactor(SymmetricInverse):
+    """By the inverse of the Cholesky factor, L^-1 with A = L L'; for positive definite matrices."""
+
+    def __init__(self, array: Array):
+        self._lower = array.T
+
+    def diagonal(self) -> Array:
+        """Return the squares of the columns of L^-1."""
+        rows, size = self._lower.T, max(1, ENTRIES // len(self._lower))
+        out = np.empty(len(rows))
+        for first in range(0, len(rows), size):
+            part = np.triu(rows[first : first + size, first:])
+            out[first : first + size] = np.einsum("ij,ij->i", part, part)
+        return out
+
+    def times(self, x: Array) -> Array:
+        """Return L'^-1 L^-1 x."""
+        return dtrmv(self._lower, dtrmv(self._lower, x, lower=1), lower=1, trans=1)
+
+    def quadratics(self, V: Array) -> Array:
+        """Return |L^-1 v|^2 of every row."""
+        image = dtrmm(1.0, self._lower, V.T, lower=1, overwrite_b=1).T
+        return np.einsum("ij,ij->i", image, image)
+
+
+class PlainInverse(SymmetricInverse):
+    """By itself, all of it; for matrices that are not positive definite."""
+
+    def __init__(self, array: Array):
+        self._inverse = array
+
+    def diagonal(self) -> Array:
+        """Return a copy."""
+        return np.diagonal(self._inverse).copy()
+
+    def times(self, x: Array) -> Array:
+        """Return the product."""
+        return self._inverse @ x
+
+    def quadratics(self, V: Array) -> Array:
+        """Return the products from both sides."""
+        return np.einsum("ij,ij->i", V, V @ self._inverse)
+
+
+def invert_in_place(fill: Callable[[Array], None], n: int) -> SymmetricInverse | None:
+    """Invert a symmetric matrix in the one array that is made for it; None if it is singular.
+
+    Parameters
+    ----------
+    fill : callable
+        Puts the upper triangle of the matrix into the array it is given. It is asked again if
+        the matrix turns out not to be positive definite.
+    n : int
+        Number of its rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.banks.svm.symmetric_inverse import invert_in_place
+    >>> A = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> inverse = invert_in_place(lambda array: np.copyto(array, A), 2)
+    >>> inverse.diagonal().round(3)
+    array([0.667, 0.667])
+    """
+    array = np.zeros((n, n))  # what is not filled takes no memory, as a rule
+    fill(array)
+    _, info = dpotrf(array.T, lower=1, clean=0, overwrite_a=1)
+    if info == 0:
+        dtrtri(array.T, lower=1, overwrite_c=1)
+        return InverseFactor(array)
+    # LAPACK is an order of magnitude slower where it makes use of symmetry without definiteness.
+    fill(array)
+    _mirror(array)
+    _, pivots, info = dgetrf(array.T, overwrite_a=1)
+    if info == 0:
+        _, info = dgetri(array.T, pivots, lwork=WORK * n, overwrite_lu=1)
+    return PlainInverse(array) if info == 0 else None
+
+
+def _mirror(array: Array) -> None:
+    """Copy the upper triangle to the lower one, a few rows at a time."""
+    size = max(1, ENTRIES // len(array))
+    for first in range(0, len(array), size):
+        part = slice(first, min(first + size, len(array)))
+        array[part, :first] = array[:first, part].T
+        block = np.triu(array[part, part])
+        array[part, part] = block + np.triu(block, 1).T

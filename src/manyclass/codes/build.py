@@ -1,0 +1,249 @@
+"""Codes that follow from the number of classes alone, and all codes by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from manyclass._lib.messages import quoted
+from manyclass.codes.checks import Code, check_integer, check_k, check_size, is_buildable
+from manyclass.codes.random import Seed, dense_random, sparse_random
+
+_MAX_COMPLETE = 16  # 32,767 columns; every further class doubles them
+
+
+def one_vs_one(k: int) -> Code:
+    """Return the code of all pairs of classes.
+
+    Parameters
+    ----------
+    k : int
+        Number of classes, at most 1625: beyond, the matrix has more than 2.1 GB.
+
+    Returns
+    -------
+    int8 array of shape (k, k * (k - 1) / 2)
+        Columns (0, 1), (0, 2), ..., (1, 2), ...; the lower class is positive.
+
+    Examples
+    --------
+    >>> from manyclass.codes import one_vs_one
+    >>> one_vs_one(3)
+    array([[ 1,  1,  0],
+           [-1,  0,  1],
+           [ 0, -1, -1]], dtype=int8)
+    """
+    k = check_k(k)
+    check_size("one-vs-one", k, k * (k - 1) // 2, _fewer_columns(k))
+    lower, higher = np.triu_indices(k, 1)
+    column = np.arange(lower.size)
+    code = np.zeros((k, lower.size), dtype=np.int8)
+    code[lower, column] = 1
+    code[higher, column] = -1
+    return code
+
+
+def _fewer_columns(k: int) -> str:
+    """Say which codes of so many classes can be built, in place of one that cannot."""
+    sizes = {"one-vs-rest": k, "sparse-random, whose columns are 15 log2(k)": _random_columns(k)}
+    smaller = [name for name, n_columns in sizes.items() if is_buildable(k, n_columns)]
+    return f"Use {', or '.join(smaller)}." if smaller else "Merge classes into groups."
+
+
+def _random_columns(k: int) -> int:
+    return math.ceil(15 * math.log2(k))
+
+
+def one_vs_rest(k: int) -> Code:
+    """Return the code that puts each class against all others.
+
+    Parameters
+    ----------
+    k : int
+        Number of classes.
+
+    Returns
+    -------
+    int8 array of shape (k, k)
+        +1 on the diagonal, -1 elsewhere.
+
+    Examples
+    --------
+    >>> from manyclass.codes import one_vs_rest
+    >>> one_vs_rest(3)
+    array([[ 1, -1, -1],
+           [-1,  1, -1],
+           [-1, -1,  1]], dtype=int8)
+    """
+    k = check_k(k)
+    check_size("one-vs-rest", k, k, _fewer_columns(k))
+    return 2 * np.eye(k, dtype=np.int8) - np.int8(1)
+
+
+def complete(k: int) -> Code:
+    """Return the code of all ways to split the classes in two.
+
+    Parameters
+    ----------
+    k : int
+        Number of classes, at most 16.
+
+    Returns
+    -------
+    int8 array of shape (k, 2 ** (k - 1) - 1)
+        Class 0 is positive in every column.
+
+    Examples
+    --------
+    >>> from manyclass.codes import complete
+    >>> complete(3)
+    array([[ 1,  1,  1],
+           [ 1, -1, -1],
+           [-1,  1, -1]], dtype=int8)
+    """
+    k = check_k(k)
+    if k > _MAX_COMPLETE:
+        raise ValueError(
+            f"the complete code of k={k} classes has 2**{k - 1} - 1 columns; it is offered up to "
+            f"k={_MAX_COMPLETE}. {_selection(k)}"
+        )
+    # Columns are the numbers 1, 2, 3, ... in binary, class k - 1 the last digit.
+    place = np.arange(k)[::-1, None]
+    digits = np.arange(1, 2 ** (k - 1)) >> place & 1
+    return (1 - 2 * digits).astype(np.int8)
+
+
+def _selection(k: int) -> str:
+    fits = is_buildable(k, math.ceil(10 * math.log2(k)))
+    return "Use dense_random(k), a selection of these columns." if fits else _fewer_columns(k)
+
+
+def ordinal(k: int) -> Code:
+    """Return the code that cuts ordered classes between neighbours.
+
+    Parameters
+    ----------
+    k : int
+        Number of classes, numbered in their order.
+
+    Returns
+    -------
+    int8 array of shape (k, k - 1)
+        Column ``b`` has classes up to ``b`` on the negative side, later ones on
+        the positive side.
+
+    Examples
+    --------
+    >>> from manyclass.codes import ordinal
+    >>> ordinal(3)
+    array([[-1, -1],
+           [ 1, -1],
+           [ 1,  1]], dtype=int8)
+    """
+    k = check_k(k)
+    check_size("ordinal", k, k - 1, "Merge neighbouring classes.")
+    classes = np.arange(k)
+    return np.where(classes[:, None] <= classes[:-1], -1, 1).astype(np.int8)
+
+
+class _Family(NamedTuple):
+    build: Callable[[int, Seed], Code]
+    n_columns: Callable[[int], int] | None = None  # None: not a function of k alone
+
+
+_FAMILIES = {
+    "one-vs-one": _Family(lambda k, seed: one_vs_one(k), lambda k: k * (k - 1) // 2),
+    "one-vs-rest": _Family(lambda k, seed: one_vs_rest(k), lambda k: k),
+    "sparse-random": _Family(lambda k, seed: sparse_random(k, random_state=seed)),
+    "dense-random": _Family(lambda k, seed: dense_random(k, random_state=seed)),
+    "complete": _Family(lambda k, seed: complete(k), lambda k: 2 ** (k - 1) - 1),
+    "ordinal": _Family(lambda k, seed: ordinal(k), lambda k: k - 1),
+}
+
+NAMES = tuple(_FAMILIES)
+
+
+def by_name(name: str, k: int, random_state: Seed = None) -> Code:
+    """Build the code of a name for ``k`` classes.
+
+    Parameters
+    ----------
+    name : str
+        One of ``NAMES``.
+    k : int
+        Number of classes.
+    random_state : int, RandomState or None, default=None
+        Seed of the random codes; the others ignore it.
+
+    Returns
+    -------
+    int8 array of shape (k, l)
+
+    Examples
+    --------
+    >>> from manyclass.codes import NAMES, by_name
+    >>> NAMES
+    ('one-vs-one', 'one-vs-rest', 'sparse-random', 'dense-random', 'complete', 'ordinal')
+    >>> by_name("ordinal", 4).shape
+    (4, 3)
+    """
+    return _family(name).build(k, random_state)
+
+
+def n_classes_of(name: str, n_columns: int) -> int:
+    """Return the number of classes for which a named code has ``n_columns`` columns.
+
+    Parameters
+    ----------
+    name : str
+        One of ``NAMES``, but not a random code.
+    n_columns : int
+        Number of columns.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from manyclass.codes import n_classes_of
+    >>> n_classes_of("one-vs-one", 45)
+    10
+    """
+    columns_for = _family(name).n_columns
+    if columns_for is None:
+        raise ValueError(
+            f"the number of columns of a {name} code does not tell its classes, nor which code "
+            "was drawn. Pass the code matrix itself."
+        )
+    n_columns = check_integer("n_columns", n_columns, 1)
+    k = _least_k(columns_for, n_columns)
+    if columns_for(k) != n_columns:
+        near = [f"{columns_for(c)} columns for {c} classes" for c in (k - 1, k) if c >= 2]
+        raise ValueError(
+            f"no {name} code has {n_columns} columns: it has {' and '.join(near)}. Check the "
+            "number of columns, or pass the code matrix itself."
+        )
+    return k
+
+
+def _least_k(columns_for: Callable[[int], int], n_columns: int) -> int:
+    """Return the fewest classes with that many columns or more, by bisection."""
+    low, high = 2, 2
+    while columns_for(high) < n_columns:
+        low, high = high + 1, 2 * high
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if columns_for(middle) < n_columns else (low, middle)
+    return low
+
+
+def _family(name: str) -> _Family:
+    if not isinstance(name, str) or name not in _FAMILIES:
+        raise ValueError(
+            f"unknown code {quoted(name)}: pass a code matrix or one of {', '.join(NAMES)}."
+        )
+    return _FAMILIES[name]

@@ -1,0 +1,354 @@
+"""Random codes: of many draws of random columns, the one whose rows differ most.
+
+Every column has both signs, and none is equal or opposite to another of its code. A sampler
+is asked for a number of draws. It returns them as an int8 array of shape (size, n_columns, k):
+each code is transposed, so that a column is contiguous.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from manyclass.codes.checks import (
+    Code,
+    check_integer,
+    check_k,
+    check_size,
+    is_buildable,
+    lacks_a_sign,
+    tells_classes_apart,
+)
+from manyclass.codes.identifiability import is_identifiable
+
+Letters = tuple[int, ...]
+Seed = int | np.random.RandomState | None
+Sampler = Callable[[int, np.random.RandomState], Code]
+
+# Letters of a random entry, each equally likely (Zadrozny, 2001, section 5).
+SPARSE: Letters = (1, 0, 0, -1)
+DENSE: Letters = (1, -1)
+
+_LISTABLE = 1024  # so many distinct columns or fewer are listed rather than drawn blindly
+_COUNTABLE = 64  # classes up to which all columns are counted, 2**63 and more
+_BATCH = 2**22  # random numbers, or entries of draws, held at once
+_COMPARED = 39  # leading entries that tell columns apart: 3**39 still fits in 64 bits
+
+
+def sampler_for(k: int, n_columns: int, letters: Letters) -> Sampler:
+    """Return the sampler that finds distinct columns fastest."""
+    if n_distinct_columns(k, letters) <= max(_LISTABLE, 8 * n_columns):
+        return ListedColumns(k, n_columns, letters)
+    return FreshColumns(k, n_columns, letters)
+
+
+def n_distinct_columns(k: int, letters: Letters) -> float:
+    """Count columns with both signs, up to negation, by inclusion and exclusion.
+
+    Where they are more than any code can have, the number has too many digits to write down:
+    infinitely many.
+    """
+    if k > _COUNTABLE:
+        return math.inf
+    size = len(set(letters))
+    return (size**k - 2 * (size - 1) ** k + (size - 2) ** k) // 2
+
+
+class ListedColumns:
+    """Draws by choice from the list of all columns, where blind draws would collide.
+
+    Keeping the new ones of a stream of random columns is sampling without
+    replacement with probabilities proportional to weights, and so is keeping the
+    smallest of independent exponential times with these rates.
+    """
+
+    def __init__(self, k: int, n_columns: int, letters: Letters) -> None:
+        self.n_columns = n_columns
+        self.columns = _distinct_columns(k, letters)
+        self.rates = 2.0 ** (self.columns == 0).sum(axis=1)  # there are two zeros in SPARSE
+
+    def __call__(self, size: int, random: np.random.RandomState) -> Code:
+        """Return ``size`` draws, shape (size, n_columns, k)."""
+        batch = max(1, _BATCH // len(self.columns))
+        races = [self._race(min(batch, size - i), random) for i in range(0, size, batch)]
+        return np.concatenate(races)
+
+    def _race(self, size: int, random: np.random.RandomState) -> Code:
+        times = random.standard_exponential((size, len(self.columns))) / self.rates
+        winners = times.argpartition(self.n_columns - 1, axis=1)[:, : self.n_columns]
+        winners.sort(axis=1)  # the order after a partition depends on the machine
+        signs = random.choice(np.array([-1, 1], dtype=np.int8), size=winners.shape)
+        return self.columns[winners] * signs[:, :, None]
+
+
+class FreshColumns:
+    """Draws entry by entry; columns that cannot stay are drawn again."""
+
+    def __init__(self, k: int, n_columns: int, letters: Letters) -> None:
+        self.k, self.n_columns = k, n_columns
+        # What each random byte spells: 4 letters of 2 bits or 8 of 1 bit.
+        self.spelling = _words(round(math.log(256, len(letters))), letters)
+
+    def __call__(self, size: int, random: np.random.RandomState) -> Code:
+        """Return ``size`` draws, shape (size, n_columns, k)."""
+        draws = self._columns(size * self.n_columns, random).reshape(size, self.n_columns, self.k)
+        suspects = np.arange(size)
+        while suspects.size:
+            bad = lacks_a_sign(draws[suspects], axis=2) | _repeats(draws[suspects])
+            draw, column = bad.nonzero()
+            draws[suspects[draw], column] = self._columns(draw.size, random)
+            suspects = suspects[bad.any(axis=1)]
+        return draws
+
+    def _columns(self, n: int, random: np.random.RandomState) -> Code:
+        n_bytes = math.ceil(n * self.k / self.spelling.shape[1])
+        text = self.spelling.take(np.frombuffer(random.bytes(n_bytes), dtype=np.uint8), axis=0)
+        return text.reshape(-1)[: n * self.k].reshape(n, self.k)
+
+
+def _words(length: int, letters: Letters) -> Code:
+    """List all words of a length as rows, in dictionary order."""
+    positions = np.indices((len(letters),) * length).reshape(length, -1)
+    return np.array(letters, dtype=np.int8).take(positions.T)
+
+
+def _distinct_columns(k: int, letters: Letters) -> Code:
+    """List all columns with both signs as rows, each with its first sign positive."""
+    words = _words(k, tuple(sorted(set(letters), reverse=True)))
+    words = words[: len(words) // 2]  # the negatives follow, in reverse order
+    return words[(words == -1).any(axis=1)]
+
+
+def _repeats(draws: Code) -> NDArray[np.bool_]:
+    """Tell which columns of each draw equal or negate an earlier one.
+
+    Columns are read as numbers in base 3. Beyond 39 classes the rest is not read:
+    that some columns are drawn again without need happens too rarely to matter.
+    """
+    head = draws[:, :, :_COMPARED]
+    number = np.abs(head @ 3 ** np.arange(head.shape[2], dtype=np.int64))
+    order = number.argsort(axis=1, kind="stable")
+    ranked = np.take_along_axis(number, order, axis=1)
+    repeated = np.zeros(number.shape, dtype=bool)
+    np.put_along_axis(repeated, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
+    return repeated
+
+
+_ROWS = 64  # rows of a draw compared at a time
+_MANY = 1000  # classes, above which work is bounded:
+_MOST_PRODUCTS = 5e11  # of entries of two rows, k^2 l for all rows of a draw; some seconds
+_MOST_DRAWN = 2e8  # entries of draws that are only looked at for one that is usable
+
+
+def sparse_random(
+    k: int, n_columns: int | None = None, n_draws: int = 10_000, random_state: Seed = None
+) -> Code:
+    """Return a random ternary code with rows far apart.
+
+    Entries are 0 with probability 1/2 and +1 or -1 with 1/4 each; every column has
+    both signs and no column repeats or negates another. Of ``n_draws`` such codes
+    the one with the largest minimum row distance is kept (Zadrozny, 2001, section
+    5), among those that identify the class probabilities. No code of fewer than
+    ``k - 1`` columns does; it need only tell the classes apart then, which is
+    enough for label decoders and for the coupling rule "least-squares". The default
+    falls below ``k - 1`` from k = 103 on.
+
+    With more than 1000 classes fewer codes are drawn, so that the search ends within seconds:
+    at most ``5e11 / (k^2 n_columns)``, which with the default number of columns is 3326 for
+    1001 classes, 40 for 8000, and one from some 33,000 on. If none of them is usable, further
+    ones are drawn until one is.
+
+    Parameters
+    ----------
+    k : int
+        Number of classes.
+    n_columns : int, optional
+        Number of columns; ``ceil(15 * log2(k))`` by default, or as many distinct
+        ones as exist if these are fewer.
+    n_draws : int, default=10000
+        Number of codes to choose from; fewer are drawn for more than 1000 classes.
+    random_state : int, RandomState or None, default=None
+        Seed of the draws.
+
+    Returns
+    -------
+    int8 array of shape (k, n_columns)
+
+    Examples
+    --------
+    >>> from manyclass.codes import audit, sparse_random
+    >>> code = sparse_random(6, random_state=0)
+    >>> code.shape
+    (6, 39)
+    >>> audit(code).identifiable
+    True
+    """
+    return _random_code(k, SPARSE, 15, n_columns, n_draws, random_state)
+
+
+def dense_random(
+    k: int, n_columns: int | None = None, n_draws: int = 10_000, random_state: Seed = None
+) -> Code:
+    """Return a random code without zeros and with rows far apart.
+
+    As :func:`sparse_random`, with entries +1 or -1 with probability 1/2 each and
+    ``ceil(10 * log2(k))`` columns by default (below ``k - 1`` from k = 62 on).
+
+    Parameters
+    ----------
+    k : int
+        Number of classes.
+    n_columns : int, optional
+        Number of columns; ``ceil(10 * log2(k))`` by default, or as many distinct
+        ones as exist if these are fewer.
+    n_draws : int, default=10000
+        Number of codes to choose from; fewer are drawn for more than 1000 classes.
+    random_state : int, RandomState or None, default=None
+        Seed of the draws.
+
+    Returns
+    -------
+    int8 array of shape (k, n_columns)
+
+    Examples
+    --------
+    >>> from manyclass.codes import dense_random
+    >>> dense_random(10, random_state=0).shape
+    (10, 34)
+    """
+    return _random_code(k, DENSE, 10, n_columns, n_draws, random_state)
+
+
+def _random_code(
+    k: int,
+    letters: Letters,
+    columns_per_bit: int,
+    n_columns: int | None,
+    n_draws: int,
+    random_state: Seed,
+) -> Code:
+    k = check_k(k)
+    n_draws = check_integer("n_draws", n_draws, 1)
+    n_distinct = n_distinct_columns(k, letters)
+    if n_columns is None:
+        n_columns = int(min(math.ceil(columns_per_bit * math.log2(k)), n_distinct))
+    n_columns = check_integer("n_columns", n_columns, 1)
+    if n_columns > n_distinct:
+        raise ValueError(
+            f"n_columns={n_columns}, but only {n_distinct} distinct columns exist for k={k} "
+            "classes (a column and its negative are the same problem). Ask for at most "
+            f"{n_distinct}, or leave n_columns unset."
+        )
+    check_size("random", k, n_columns, _fewer_columns(k))
+    if n_columns == n_distinct:
+        n_draws = 1  # all draws are the same up to order and sign
+    sampler = sampler_for(k, n_columns, letters)
+    random, n_compared = check_random_state(random_state), _n_compared(k, n_columns, n_draws)
+    code = _best_draw(sampler, k, n_columns, n_compared, random)
+    if code is None and n_compared < n_draws:
+        n_draws = max(n_compared, min(n_draws, int(_MOST_DRAWN / (k * n_columns))))
+        code = _usable_draw(sampler, k, n_columns, n_draws - n_compared, random)
+    if code is None:
+        need = "identifies the class probabilities" if n_columns >= k - 1 else "tells classes apart"
+        raise ValueError(
+            f"none of the n_draws={n_draws} random codes with n_columns={n_columns} for k={k} "
+            f"classes {need}. Raise {'n_draws or ' if k <= _MANY else ''}n_columns."
+        )
+    return code
+
+
+def _n_compared(k: int, n_columns: int, n_draws: int) -> int:
+    """Return from how many draws the best is chosen, by the work that it takes at most."""
+    if k <= _MANY:
+        return n_draws
+    return min(n_draws, max(1, int(_MOST_PRODUCTS / (k**2 * n_columns))))
+
+
+def _acceptable(k: int, n_columns: int) -> Callable[[Code], bool]:
+    """Return what tells whether a code is usable."""
+    return is_identifiable if n_columns >= k - 1 else tells_classes_apart
+
+
+def _usable_draw(
+    sampler: Sampler, k: int, n_columns: int, n_draws: int, random: np.random.RandomState
+) -> Code | None:
+    """Return the first acceptable draw, however far its rows are apart."""
+    acceptable = _acceptable(k, n_columns)
+    for _ in range(n_draws):
+        code = np.ascontiguousarray(sampler(1, random)[0].T)
+        if acceptable(code):
+            return code
+    return None
+
+
+def _fewer_columns(k: int) -> str:
+    """Say what to do if a random code is too large.
+
+    Two rows of n columns agree with a probability of at most 2^-n: for k(k - 1)/2 pairs not to,
+    it takes 2 log2(k) columns.
+    """
+    enough = math.ceil(2 * math.log2(k))
+    if is_buildable(k, enough):
+        return f"Ask for fewer by n_columns, but no less than {enough} to tell the classes apart."
+    return "Merge classes into groups: so many cannot be told apart by a random code that fits."
+
+
+def _best_draw(
+    sampler: Sampler, k: int, n_columns: int, n_draws: int, random: np.random.RandomState
+) -> Code | None:
+    """Return the acceptable draw with the largest minimum row distance, the first of equals.
+
+    As rho(u, v) = (n_columns - u.v) / 2, it has the smallest largest dot product.
+    """
+    if n_draws == 1:  # there is nothing to compare
+        return _usable_draw(sampler, k, n_columns, 1, random)
+    acceptable = _acceptable(k, n_columns)
+    batch = max(1, _BATCH // (k * max(n_columns, _ROWS)))
+    best, bar = None, math.inf
+    for start in range(0, n_draws, batch):
+        draws = sampler(min(batch, n_draws - start), random)
+        worst = _largest_dots(draws, bar)
+        for draw in worst.argsort(kind="stable"):
+            if worst[draw] >= bar:
+                break
+            code = np.ascontiguousarray(draws[draw].T)
+            if acceptable(code):
+                best, bar = code, worst[draw]
+                break
+    return best
+
+
+def _largest_dots(draws: Code, bar: float) -> NDArray[np.float32]:
+    """Return the largest dot product of two rows in each draw, if it is below ``bar``.
+
+    A draw is left as soon as it has reached the bar, with the value found so far: with many
+    classes most draws are, by their first rows. Those are looked at in all draws together. The
+    products are small integers, exact in single precision.
+    """
+    head = draws[:, :, :_ROWS].astype(np.float32)
+    dots = head.swapaxes(1, 2) @ head
+    own = np.arange(head.shape[2])
+    dots[:, own, own] = -np.inf
+    worst = dots.max(axis=(1, 2))
+    for draw in np.flatnonzero(worst < bar):
+        worst[draw] = _largest_dot(draws[draw], worst[draw], bar)
+    return worst
+
+
+def _largest_dot(draw: Code, worst: float, bar: float) -> float:
+    """Go on where the first rows have been compared; further ones join in blocks."""
+    n_rows = draw.shape[1]
+    x = draw.astype(np.float32) if n_rows > _ROWS else draw
+    for start in range(_ROWS, n_rows, _ROWS):
+        new = x[:, start : start + _ROWS]
+        dots = new.T @ x[:, : start + _ROWS]
+        own = np.arange(new.shape[1])
+        dots[own, start + own] = -np.inf
+        worst = max(worst, dots.max())
+        if worst >= bar:
+            break
+    return worst

@@ -1,0 +1,241 @@
+"""Least squares with a penalty on unevenness, for codes that do not determine p.
+
+Minimise ``1/2 sum_b w_b (a_b'p)^2 + t sum_i p_i log p_i`` over the simplex, where ``a_b`` is
+``1 - r_b`` on I_b and ``-r_b`` on J_b: convex, with one minimum. It is ``p = softmax(A'v)`` for
+the v that minimises ``log sum_i exp(a_i'v) + t/2 sum_b v_b^2 / w_b``, which has as many unknowns
+as there are columns, however many classes. Newton's method, its systems solved by conjugate
+gradients: a product with A takes as many operations as the code has entries other than zero.
+
+Eight samples at a time, one per lane, as in ``_kernels``; the code arrives as lists, as in
+``_row_kernels``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manyclass._lib.compiled import kernel
+from manyclass.combiners.coupling.kernels.by_block import load_block
+from manyclass.combiners.coupling.kernels.lanes import (
+    WIDTH,
+    absolute,
+    broadcast,
+    load,
+    multiply_add,
+    store,
+    subtract_product,
+    total,
+    where_less,
+)
+
+MOST_TURNS = 200  # of conjugate gradients for one Newton step
+MOST_HALVINGS = 30
+
+
+@kernel
+def _spread(block, start, middle, members, k, v, e):
+    """Write A'v to ``e``."""
+    zero = broadcast(0.0)
+    for i in range(k):
+        store(e, i, zero)
+    for b in range(middle.shape[0]):
+        v_b = load(v, b)
+        down = zero - v_b * load(block, b)
+        up = v_b + down
+        for m in range(start[b], middle[b]):
+            store(e, members[m], load(e, members[m]) + up)
+        for m in range(middle[b], start[b + 1]):
+            store(e, members[m], load(e, members[m]) + down)
+
+
+@kernel
+def _gather(block, start, middle, members, x, plus, minus):
+    """Write the sums of ``x`` over the sides of every column."""
+    zero = broadcast(0.0)
+    for b in range(middle.shape[0]):
+        side = zero
+        for m in range(start[b], middle[b]):
+            side = side + load(x, members[m])
+        store(plus, b, side)
+        side = zero
+        for m in range(middle[b], start[b + 1]):
+            side = side + load(x, members[m])
+        store(minus, b, side)
+
+
+@kernel
+def _softmax(e, k, p, scratch):
+    """Write the soft-max of ``e``; returns the logarithm of its denominator, in a lane each."""
+    for s in range(WIDTH):
+        top = e[s]
+        for i in range(1, k):
+            top = max(top, e[i * WIDTH + s])
+        norm = 0.0
+        for i in range(k):
+            p[i * WIDTH + s] = np.exp(e[i * WIDTH + s] - top)
+            norm += p[i * WIDTH + s]
+        for i in range(k):
+            p[i * WIDTH + s] /= norm
+        scratch[s] = top + np.log(norm)
+    return load(scratch, 0)
+
+
+@kernel
+def _value(v, ridge, n_columns, log_norm):
+    """The objective at ``v``; ``ridge`` is t / w_b."""
+    value = broadcast(0.0)
+    for b in range(n_columns):
+        v_b = load(v, b)
+        value = multiply_add(v_b * v_b, broadcast(0.5 * ridge[b]), value)
+    return value + log_norm
+
+
+@kernel
+def _slopes(block, v, ridge, plus, minus, n_columns, g, diagonal):
+    """Write the negative gradient and the Hessian's diagonal; returns the largest error of v.
+
+    The Hessian is at least diag(ridge), so that no v_b is further off than g_b / ridge_b.
+    """
+    one, largest = broadcast(1.0), broadcast(0.0)
+    for b in range(n_columns):
+        r, pull = load(block, b), broadcast(ridge[b])
+        up, down = (one - r) * load(plus, b), r * load(minus, b)
+        mean = up - down
+        g_b = broadcast(0.0) - multiply_add(pull, load(v, b), mean)
+        spread = (one - r) * up + r * down - mean * mean
+        store(g, b, g_b)
+        store(diagonal, b, where_less(broadcast(0.0), spread, spread, broadcast(0.0)) + pull)
+        size = absolute(g_b) / pull
+        largest = where_less(largest, size, size, largest)
+    return largest
+
+
+@kernel
+def _curve(block, start, middle, members, ridge, k, p, v, e, plus, minus, out):
+    """Write the Hessian times ``v``: A (diag(p) - pp') A'v + ridge v."""
+    n_columns = middle.shape[0]
+    _spread(block, start, middle, members, k, v, e)
+    mean = broadcast(0.0)
+    for i in range(k):
+        mean = multiply_add(load(p, i), load(e, i), mean)
+    for i in range(k):
+        store(e, i, load(p, i) * (load(e, i) - mean))
+    _gather(block, start, middle, members, e, plus, minus)
+    for b in range(n_columns):
+        both = load(plus, b) + load(minus, b)
+        product = subtract_product(load(plus, b), load(block, b), both)
+        store(out, b, multiply_add(broadcast(ridge[b]), load(v, b), product))
+
+
+@kernel
+def _newton_step(
+    block, start, middle, members, ridge, k, p, active, g, diagonal, e, plus, minus, work, step
+):
+    """Solve Hessian x step = g by conjugate gradients; ``g`` is used up. Returns g'step.
+
+    As accurately as pays: the residual falls to the share of g that g itself has come down to,
+    which makes Newton's convergence quadratic. ``work`` holds three vectors.
+    """
+    n_columns = middle.shape[0]
+    zero, tenth = broadcast(0.0), broadcast(0.1)
+    z, turned, curved = work[0], work[1], work[2]
+    squares, size = zero, zero
+    for b in range(n_columns):
+        g_b = load(g, b)
+        z_b = g_b / load(diagonal, b)
+        store(step, b, zero)
+        store(turned, b, where_less(zero, active, z_b, zero))
+        squares = multiply_add(g_b, z_b, squares)
+        size = multiply_add(g_b, g_b, size)
+    share = where_less(size, tenth, size, tenth)  # of the squared norm
+    goal, slope = squares * share, zero
+    going = where_less(goal, squares, active, zero)
+    for _ in range(MOST_TURNS):
+        if not total(going) > 0.0:
+            break
+        _curve(block, start, middle, members, ridge, k, p, turned, e, plus, minus, curved)
+        curvature = zero
+        for b in range(n_columns):
+            curvature = multiply_add(load(turned, b), load(curved, b), curvature)
+        length = where_less(zero, going, squares / curvature, zero)
+        slope = multiply_add(length, squares, slope)  # g'step grows by as much
+        last, squares_now = squares, zero
+        for b in range(n_columns):
+            store(step, b, multiply_add(length, load(turned, b), load(step, b)))
+            g_b = subtract_product(load(g, b), length, load(curved, b))
+            z_b = g_b / load(diagonal, b)
+            store(g, b, g_b)
+            store(z, b, z_b)
+            squares_now = multiply_add(g_b, z_b, squares_now)
+        squares = squares_now
+        going = where_less(goal, squares, going, zero)
+        turn = squares / last
+        for b in range(n_columns):
+            new = multiply_add(turn, load(turned, b), load(z, b))
+            store(turned, b, where_less(zero, going, new, zero))
+    return slope
+
+
+@kernel
+def couple_even(r, start, middle, members, ridge, tol, max_iter, p, iterations, converged):
+    """Couple by penalised least squares; ``ridge`` is t / w_b of every column."""
+    n, n_columns = r.shape
+    k = p.shape[1]
+    block, state = np.empty(n_columns * WIDTH), np.empty(2 * WIDTH)
+    e, x = np.empty(k * WIDTH), np.empty(k * WIDTH)
+    v, trial, step = (
+        np.empty(n_columns * WIDTH),
+        np.empty(n_columns * WIDTH),
+        np.empty(n_columns * WIDTH),
+    )
+    g, diagonal = np.empty(n_columns * WIDTH), np.empty(n_columns * WIDTH)
+    plus, minus = np.empty(n_columns * WIDTH), np.empty(n_columns * WIDTH)
+    work = np.empty((3, n_columns * WIDTH))
+    zero, one, half = broadcast(0.0), broadcast(1.0), broadcast(0.5)
+    tolerance, little = broadcast(tol), broadcast(1e-4)
+    for first in range(0, n, WIDTH):
+        load_block(r, first, block)
+        for b in range(n_columns):
+            store(v, b, zero)
+        for i in range(k):
+            store(e, i, zero)
+        value = _softmax(e, k, x, state)
+        active, spent = one, zero
+        for _ in range(max_iter):
+            _gather(block, start, middle, members, x, plus, minus)
+            error = _slopes(block, v, ridge, plus, minus, n_columns, g, diagonal)
+            active = where_less(tolerance, error, active, zero)
+            if not total(active) > 0.0:
+                break
+            spent = spent + active
+            slope = _newton_step(
+                block, start, middle, members, ridge, k, x, active,
+                g, diagonal, e, plus, minus, work, step,
+            )  # fmt: skip
+            # Differences below rounding do not speak against a step.
+            slack = broadcast(1e-14) * (one + absolute(value))
+            length, accepted = one, where_less(zero, active, zero, one)
+            for _ in range(MOST_HALVINGS):
+                for b in range(n_columns):
+                    store(trial, b, multiply_add(length, load(step, b), load(v, b)))
+                _spread(block, start, middle, members, k, trial, e)
+                log_norm = _softmax(e, k, x, state)
+                new = _value(trial, ridge, n_columns, log_norm)
+                fall = value - little * length * slope + slack
+                accepted = where_less(fall, new, accepted, one)
+                if not total(one - accepted) > 0.0:
+                    break
+                length = where_less(accepted, one, length * half, length)
+            value = where_less(zero, active, new, value)
+            for b in range(n_columns):
+                store(v, b, load(trial, b))
+        store(state, 0, active)
+        store(state, 1, spent)
+        for s in range(min(WIDTH, n - first)):
+            converged[first + s] = state[s] == 0.0
+            iterations[first + s] = max(1, int(state[WIDTH + s]))
+            norm = 0.0
+            for i in range(k):
+                norm += x[i * WIDTH + s]
+            for i in range(k):
+                p[first + s, i] = x[i * WIDTH + s] / norm

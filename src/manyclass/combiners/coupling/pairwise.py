@@ -1,0 +1,323 @@
+"""Coupling rules for one-vs-one codes: r_ij estimates P(i | i or j)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from manyclass import codes
+from manyclass._lib.messages import quoted
+from manyclass.codes.checks import check_integer
+from manyclass.combiners.base import register
+from manyclass.combiners.coupling.base import CouplingRule, Solver, column_lists, pair_reader
+from manyclass.combiners.coupling.kernels.by_block import (
+    couple_ht,
+    couple_pkpd,
+    couple_wlw1,
+    couple_wlw2,
+)
+from manyclass.combiners.coupling.kernels.by_row import (
+    couple_ht_row,
+    couple_logit,
+    couple_noniterative,
+    couple_tree,
+    couple_zadrozny,
+)
+from manyclass.combiners.coupling.kernels.gradients import couple_wlw2_gradients
+from manyclass.combiners.ties import as_seed, break_ties
+
+BLOCK_STEPS = 12  # Newton steps before a row of ``ht`` is handed to the careful solver
+MANY = 64  # classes from which on conjugate gradients are quicker than a factorisation
+CORRECTION = 1e-14  # of a probability, below which their steps end
+MOST_STEPS = 50  # before a row is factored after all; no row is known to need more than 15
+
+
+class PairwiseRule(CouplingRule):
+    """Base of the one-vs-one rules: they see the pairs in canonical order."""
+
+    accepts = "one-vs-one"
+
+    @abstractmethod
+    def prepare_pairs(self, k: int, weights: NDArray[np.float64]) -> Solver:
+        """Return the solver for pairs in the order of :func:`manyclass.codes.one_vs_one`."""
+
+    def prepare(self, code: NDArray[np.int8], weights: NDArray[np.float64]) -> Solver:
+        """Bring the columns into canonical order, then solve."""
+        reader = pair_reader(code)
+        assert reader is not None, "check_code has passed"
+        canonical, order = reader
+        solve = self.prepare_pairs(len(code), weights[order])
+        return lambda r, p, iterations, converged: solve(canonical(r), p, iterations, converged)
+
+
+@register
+class Vote(PairwiseRule):
+    """Share of the pairwise votes won: p_i = 2/(k(k-1)) sum_j 1[r_ij > r_ji].
+
+    A pair at exactly 1/2 gives half a vote to each side. Classes that tie for the
+    top are told apart at random, as in section 6.1 of Wu, Lin & Weng: the choice
+    depends on the seed and on the row's own values only, and shows as an excess
+    of 1e-9.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default=0
+        Seed of the tie-breaks.
+
+    References
+    ----------
+    .. [1] J. H. Friedman, "Another approach to polychotomous classification", 1996.
+    """
+
+    key = "vote"
+
+    def __init__(self, random_state: int | np.random.RandomState | None = 0):
+        self.random_state = random_state
+
+    def prepare_pairs(self, k, weights):
+        """Count by exact integer arithmetic."""
+        code, seed = codes.one_vs_one(k), as_seed(self.random_state)
+        pairs, ones = np.arange(code.shape[1]), np.ones(code.shape[1])
+        plus, minus = (
+            csr_array((ones, (side, pairs)), shape=code.shape) for side in np.triu_indices(k, 1)
+        )
+
+        def solve(r, p, iterations, converged):
+            won = ((r > 0.5) + 0.5 * (r == 0.5)).T
+            p[:] = (plus @ won + minus @ (1.0 - won)).T
+            p /= 0.5 * k * (k - 1)
+            break_ties(p, r - 0.5, code, seed)
+            p /= p.sum(axis=1, keepdims=True)
+
+        return solve
+
+
+@register
+class HastieTibshirani(PairwiseRule):
+    """Minimise the Kullback-Leibler distance sum_{i<j} n_ij KL(r_ij || p_i/(p_i+p_j)).
+
+    Parameters
+    ----------
+    solver : {"newton", "printed"}, default="newton"
+        Newton's method on log p, where the problem is convex (Bradley-Terry), or
+        the iteration printed in the paper, which can need thousands of steps.
+    tol : float, default=1e-10
+        Newton: the largest change of a probability in the last step. Printed: the
+        change between iterates, which says less about the distance to the optimum.
+    max_iter : int, default=500
+        Limit of steps; the printed iteration may need more.
+
+    References
+    ----------
+    .. [1] T. Hastie, R. Tibshirani, "Classification by pairwise coupling",
+       Annals of Statistics 26 (1998), section 2.
+
+    Examples
+    --------
+    >>> from manyclass import couple
+    >>> r = [[[0.5, 0.9, 0.4], [0.1, 0.5, 0.7], [0.6, 0.3, 0.5]]]
+    >>> couple(r, rule="ht").round(4)
+    array([[0.4811, 0.2416, 0.2773]])
+    """
+
+    key = "ht"
+
+    def __init__(
+        self,
+        solver: Literal["newton", "printed"] = "newton",
+        tol: float = 1e-10,
+        max_iter: int = 500,
+    ):
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def prepare_pairs(self, k, weights):
+        """Newton, or the printed iteration (Zadrozny's on this code)."""
+        if self.solver not in ("newton", "printed"):
+            raise ValueError(f"solver must be 'newton' or 'printed', got {quoted(self.solver)}.")
+        weights = weights / weights.mean()
+        if self.solver == "newton":
+            return newton_solver(k, weights, float(self.tol), int(self.max_iter))
+        lists = column_lists(codes.one_vs_one(k))
+        tol, max_iter = float(self.tol), int(self.max_iter)
+        return lambda r, p, iterations, converged: couple_zadrozny(
+            r, weights, *lists, False, tol, max_iter, p, iterations, converged
+        )
+
+
+def newton_solver(k: int, weights: NDArray[np.float64], tol: float, max_iter: int) -> Solver:
+    """Blocks of samples by plain Newton; the few rows it does not settle, with care."""
+
+    def solve(r, p, iterations, converged):
+        couple_ht(r, k, weights, tol, min(BLOCK_STEPS, max_iter), p, iterations)
+        for row in np.flatnonzero(iterations < 0):
+            steps = couple_ht_row(r, row, weights, tol, max_iter, p)
+            iterations[row], converged[row] = abs(steps), steps > 0
+
+    return solve
+
+
+@register
+class HastieTibshiraniNonIterative(PairwiseRule):
+    """Mean pairwise probability: p_i = 2/(k(k-1)) sum_j r_ij.
+
+    Orders the classes as :class:`HastieTibshirani` with equal weights does, but
+    understates the differences between them.
+
+    References
+    ----------
+    .. [1] T. Hastie, R. Tibshirani, "Classification by pairwise coupling",
+       Annals of Statistics 26 (1998), section 2.
+    """
+
+    key = "ht-noniterative"
+
+    def prepare_pairs(self, k, weights):
+        """Sum."""
+        lists = column_lists(codes.one_vs_one(k))
+        return lambda r, p, iterations, converged: couple_noniterative(r, *lists, p)
+
+
+@register
+class WuLinWeng1(PairwiseRule):
+    """First rule of Wu, Lin & Weng: p_i = sum_j (p_i + p_j)/(k-1) r_ij.
+
+    That is the stationary distribution of a Markov chain. Since r is kept within
+    [1e-7, 1 - 1e-7] the chain is irreducible and the answer unique also for
+    inputs of exactly 0 and 1.
+
+    References
+    ----------
+    .. [1] T.-F. Wu, C.-J. Lin, R. C. Weng, "Probability estimates for multi-class
+       classification by pairwise coupling", NIPS 2003, section 3.
+    """
+
+    key = "wlw1"
+
+    def prepare_pairs(self, k, weights):
+        """One elimination a row."""
+        return lambda r, p, iterations, converged: couple_wlw1(r, k, p)
+
+
+@register
+class WuLinWeng2(PairwiseRule):
+    """Second rule of Wu, Lin & Weng: minimise sum_{i<j} (r_ji p_i - r_ij p_j)^2.
+
+    The rule of LIBSVM, solved exactly: one Cholesky factorisation a row, or with many classes
+    about ten steps of conjugate gradients, which then are quicker and as accurate.
+
+    References
+    ----------
+    .. [1] T.-F. Wu, C.-J. Lin, R. C. Weng, "Probability estimates for multi-class
+       classification by pairwise coupling", NIPS 2003, section 4.
+
+    Examples
+    --------
+    >>> from manyclass import couple
+    >>> r = [[[0.5, 0.9, 0.4], [0.1, 0.5, 0.7], [0.6, 0.3, 0.5]]]
+    >>> couple(r, rule="wlw2").round(4)
+    array([[0.4572, 0.2021, 0.3406]])
+    """
+
+    key = "wlw2"
+
+    def prepare_pairs(self, k, weights):
+        """One factorisation a row, or with many classes conjugate gradients."""
+        if k < MANY:
+            return lambda r, p, iterations, converged: couple_wlw2(r, k, p)
+
+        def solve(r, p, iterations, converged):
+            couple_wlw2_gradients(r, k, CORRECTION, MOST_STEPS, p, iterations)
+            left = np.flatnonzero(iterations < 0)
+            if len(left):
+                factored = np.empty((len(left), k))
+                couple_wlw2(r[left], k, factored)
+                p[left], iterations[left] = factored, MOST_STEPS
+
+        return solve
+
+
+@register
+class PriceEtAl(PairwiseRule):
+    """Price, Knerr, Personnaz & Dreyfus: p_i proportional to 1/(sum_j 1/r_ij - (k-2)).
+
+    References
+    ----------
+    .. [1] D. Price, S. Knerr, L. Personnaz, G. Dreyfus, "Pairwise neural network
+       classifiers with probabilistic outputs", NIPS 1995.
+    """
+
+    key = "pkpd"
+
+    def prepare_pairs(self, k, weights):
+        """Closed form, normalised."""
+        return lambda r, p, iterations, converged: couple_pkpd(r, k, p)
+
+
+@register
+class RefregierVallet(PairwiseRule):
+    """Solve r_ji p_i = r_ij p_j for k - 1 of the pairs: a tree over the classes.
+
+    The answer depends on the tree, and on no other pair.
+
+    Parameters
+    ----------
+    tree : {"chain", "star"}, default="chain"
+        Pairs of neighbouring classes, or all pairs with ``center``.
+    center : int, default=0
+        The class in the middle of the star.
+
+    References
+    ----------
+    .. [1] P. Refregier, F. Vallet, "Probabilistic approach for multiclass
+       classification with neural networks", ICANN 1991.
+    """
+
+    key = "refregier-vallet"
+
+    def __init__(self, tree: Literal["chain", "star"] = "chain", center: int = 0):
+        self.tree = tree
+        self.center = center
+
+    def prepare_pairs(self, k, weights):
+        """Walk the tree on the logit scale."""
+        parents, children = self._edges(k)
+        low, high = np.minimum(parents, children), np.maximum(parents, children)
+        columns = low * (2 * k - low - 1) // 2 + high - low - 1
+        return lambda r, p, iterations, converged: couple_tree(r, children, parents, columns, p)
+
+    def _edges(self, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        if self.tree == "chain":
+            return np.arange(k - 1), np.arange(1, k)
+        if self.tree != "star":
+            raise ValueError(f"tree must be 'chain' or 'star', got {quoted(self.tree)}.")
+        center = check_integer("center", self.center, 0)
+        if center >= k:
+            raise ValueError(f"center is {center}, but the classes are 0 to {k - 1}.")
+        return np.full(k - 1, center), np.delete(np.arange(k), center)
+
+
+@register
+class Logit(PairwiseRule):
+    """Least squares on the logit scale: minimise sum n_ij (logit r_ij - theta_i + theta_j)^2.
+
+    p is the soft-max of theta. With linear logits r_ij the coupled boundaries stay
+    linear, which Hastie & Tibshirani (1998, section 4) ask for.
+    """
+
+    key = "logit"
+
+    def prepare_pairs(self, k, weights):
+        """Invert the weighted Laplacian once: it is the same for every row."""
+        first, second = np.triu_indices(k, 1)
+        laplacian = np.zeros((k, k))
+        np.add.at(laplacian, (first, second), -weights)
+        laplacian += laplacian.T
+        np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
+        inverse = np.linalg.inv(laplacian + weights.mean())
+        return lambda r, p, iterations, converged: couple_logit(r, weights, inverse, p)

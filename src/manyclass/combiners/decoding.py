@@ -1,0 +1,411 @@
+"""Label decoders: margins of the binary models in, one score per class out.
+
+The class with the highest score is the label; ties are broken by
+:mod:`manyclass.combiners.ties`. Margins carry the side in their sign: probabilities become
+margins by subtracting 1/2. Infinite margins count as very large ones.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from manyclass._lib.messages import quoted
+from manyclass.combiners.base import Combination, Combiner, register
+from manyclass.combiners.ties import as_seed, break_ties
+
+_BLOCK = 2**18  # entries of the largest temporary array
+_EPS = float(np.finfo(np.float64).eps)
+_HUGE = 1e300  # stands for infinity, and leaves room to add millions of it
+
+Array = NDArray[np.float64]
+Code = NDArray[np.int8]
+Loss = Callable[[Array], Array]
+Scorer = Callable[[Array], Array]  # margins (l, rows) to class scores (k, rows)
+Total = Callable[[Code, Array, Array], Scorer]  # of a code, and of zeros and divisor per class
+
+
+class LabelDecoder(Combiner):
+    """Base of the label decoders: a subclass turns a code into a scorer.
+
+    Column weights and ``n_jobs`` are ignored.
+    """
+
+    takes = "scores"
+    gives_probabilities = False
+
+    def __init__(self, random_state: int | np.random.RandomState | None = 0):
+        self.random_state = random_state
+
+    @abstractmethod
+    def _scorer(self, code: Code) -> Scorer:
+        """Return the function from a block of margins to class scores."""
+
+    def combine(
+        self,
+        values: Array,
+        code: Code,
+        weights: Array | None = None,
+        *,
+        n_jobs: int | None = None,
+    ) -> Combination:
+        """Score the classes; see :meth:`manyclass.combiners.base.Combiner.combine`."""
+        code = np.asarray(code)
+        self.check_code(code)
+        values = check_margins(values, code)
+        n, (k, n_columns) = len(values), code.shape
+        scorer = self._scorer(code)
+        scores = np.empty((n, k))
+        step = max(1, _BLOCK // (k + 2 * n_columns))
+        for start in range(0, n, step):
+            rows = slice(start, start + step)
+            scores[rows] = scorer(as_block(values[rows], start)).T
+        break_ties(scores, values, code, as_seed(self.random_state))
+        return Combination(scores, np.ones(n, dtype=np.int32), np.ones(n, dtype=np.bool_))
+
+
+@register
+class MaxWins(LabelDecoder):
+    """Max-wins voting over the pairs of classes (one-vs-one).
+
+    The score is the number of pairs a class wins; a margin of 0 gives half a
+    vote to either side.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default=0
+        Seed for ties; see :func:`manyclass.combiners.ties.as_seed`.
+
+    References
+    ----------
+    J. H. Friedman (1996), "Another approach to polychotomous classification".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.codes import one_vs_one
+    >>> from manyclass.combiners.decoding import MaxWins
+    >>> MaxWins().combine(np.array([[0.2, -1.0, -3.0]]), one_vs_one(3)).values
+    array([[1., 0., 2.]])
+    """
+
+    key = "max-wins"
+    accepts = "one-vs-one"
+
+    def _scorer(self, code: Code) -> Scorer:
+        signed = csr_array(code.astype(np.float64))
+        n_used = np.count_nonzero(code, axis=1)[:, None]
+        return lambda f: (n_used + signed @ np.sign(f)) / 2
+
+
+@register
+class WinnerTakesAll(LabelDecoder):
+    """The class whose own model has the largest margin (one-vs-rest).
+
+    The score of a class is the margin of its column, and (f, -f) for two
+    classes with a single column.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default=0
+        Seed for ties; see :func:`manyclass.combiners.ties.as_seed`.
+
+    References
+    ----------
+    K. Duan et al. (2003), "Multi-category classification by soft-max combination
+    of binary classifiers", section 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.codes import one_vs_rest
+    >>> from manyclass.combiners.decoding import WinnerTakesAll
+    >>> WinnerTakesAll().combine(np.array([[-0.5, 0.1, -2.0]]), one_vs_rest(3)).values
+    array([[-0.5,  0.1, -2. ]])
+    """
+
+    key = "winner-takes-all"
+    accepts = "one-vs-rest"
+
+    def _scorer(self, code: Code) -> Scorer:
+        return (lambda f: np.vstack([f, -f])) if code.shape[1] == 1 else (lambda f: f)
+
+
+@register
+class Hamming(LabelDecoder):
+    """The class whose row of the code is nearest to the signs of the margins.
+
+    The score is minus the distance ``sum_b (1 - M_cb sign(f_b)) / 2``: a zero of
+    the code and a zero margin count 1/2 each.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default=0
+        Seed for ties; see :func:`manyclass.combiners.ties.as_seed`.
+
+    References
+    ----------
+    E. L. Allwein, R. E. Schapire and Y. Singer (2000), "Reducing multiclass to
+    binary: a unifying approach for margin classifiers".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.codes import one_vs_rest
+    >>> from manyclass.combiners.decoding import Hamming
+    >>> Hamming().combine(np.array([[-0.5, 0.1, -2.0]]), one_vs_rest(3)).values
+    array([[-2.,  0., -2.]])
+    """
+
+    key = "hamming"
+
+    def _scorer(self, code: Code) -> Scorer:
+        signed = csr_array(code.astype(np.float64))
+        return lambda f: (signed @ np.sign(f) - code.shape[1]) / 2
+
+
+@register
+class LossBased(LabelDecoder):
+    """The class whose row of the code suffers the least loss under the margins.
+
+    The score is ``-sum_b L(M_cb f_b)``, where a zero of the code counts ``L(0)``.
+    With the exponential loss it is ``-log sum_b exp(-M_cb f_b)``: the logarithm
+    keeps the order of the classes, and large margins do not overflow.
+
+    Parameters
+    ----------
+    loss : str or callable, default="linear"
+        ``L(y)``, one of ``"linear"`` (-y), ``"exponential"`` (exp(-y)),
+        ``"logistic"`` (log(1 + exp(-y))), ``"hinge"`` (max(0, 1 - y)),
+        ``"squared"`` ((1 - y)^2, with y limited to 1e7 in size) and
+        ``"binomial-deviance"`` (log(1 + exp(-2y))), or a function that maps an
+        array of y elementwise. Infinite losses count as very large ones.
+    random_state : int, RandomState or None, default=0
+        Seed for ties; see :func:`manyclass.combiners.ties.as_seed`.
+
+    Notes
+    -----
+    Scores nearer to the best than the rounding of their sums are set equal to
+    it: otherwise the order of the columns, not the seed, would decide ties.
+
+    References
+    ----------
+    E. L. Allwein, R. E. Schapire and Y. Singer (2000), "Reducing multiclass to
+    binary: a unifying approach for margin classifiers".
+    B. Zadrozny (2001), "Reducing multiclass to binary by coupling probability estimates", eq. (1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.codes import one_vs_one
+    >>> from manyclass.combiners.decoding import LossBased
+    >>> f = np.array([[0.2, -1.0, -3.0]])
+    >>> LossBased().combine(f, one_vs_one(3)).values
+    array([[-0.8, -3.2,  4. ]])
+    >>> LossBased("hinge").combine(f, one_vs_one(3)).values
+    array([[-3.8, -6.2, -1. ]])
+    """
+
+    key = "loss"
+
+    def __init__(
+        self,
+        loss: str | Loss = "linear",
+        random_state: int | np.random.RandomState | None = 0,
+    ):
+        super().__init__(random_state)
+        self.loss = loss
+
+    def _scorer(self, code: Code) -> Scorer:
+        return _resolve_loss(self.loss)(code, *self._zeros_and_divisor(code))
+
+    def _zeros_and_divisor(self, code: Code) -> tuple[Array, Array]:
+        """Return, per class, how often L(0) counts and by what the sum is divided."""
+        return np.count_nonzero(code == 0, axis=1) * 1.0, np.ones(len(code))
+
+
+@register
+class LossWeighted(LossBased):
+    """Loss-based decoding in which only the columns of a class count.
+
+    The score is minus the mean of ``L(M_cb f_b)`` over the columns with
+    ``M_cb != 0`` (its logarithm, with the exponential loss), so that classes
+    with many zeros are neither favoured nor punished.
+
+    Parameters
+    ----------
+    loss : str or callable, default="linear"
+        As in :class:`LossBased`.
+    random_state : int, RandomState or None, default=0
+        Seed for ties; see :func:`manyclass.combiners.ties.as_seed`.
+
+    References
+    ----------
+    S. Escalera, O. Pujol and P. Radeva (2010), "On the decoding process in
+    ternary error-correcting output codes".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.combiners.decoding import LossWeighted
+    >>> code = np.array([[1, 1], [-1, 0], [0, -1]], dtype=np.int8)
+    >>> LossWeighted().combine(np.array([[1.0, 3.0]]), code).values
+    array([[ 2., -1., -3.]])
+    """
+
+    key = "loss-weighted"
+
+    def _zeros_and_divisor(self, code: Code) -> tuple[Array, Array]:
+        return np.zeros(len(code)), np.count_nonzero(code, axis=1) * 1.0
+
+
+def check_margins(values: Array, code: Code) -> Array:
+    """Return margins as floats, one column per column of the code."""
+    values = np.asarray(values)
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"values has dtype {values.dtype}: pass an array of real numbers.")
+    values = values.astype(np.float64, copy=False)
+    if values.ndim != 2 or values.shape[1] != code.shape[1]:
+        raise ValueError(
+            f"values has shape {values.shape}, but the code has {code.shape[1]} columns: pass "
+            f"margins of shape (n, {code.shape[1]}), one column per binary model."
+        )
+    return values
+
+
+def check_known(values: Array, first: int = 0) -> None:
+    """Raise a ``ValueError`` that names the first NaN; ``first`` is the number of the first row."""
+    rows, columns = np.nonzero(np.isnan(values))
+    if len(rows):
+        raise ValueError(
+            f"values contains NaN at row {first + rows[0]}, column {columns[0]}: every binary "
+            "model must give a margin for every sample; look at the model of that column."
+        )
+
+
+def as_block(values: Array, start: int) -> Array:
+    """Return rows as finite margins, transposed so that samples lie side by side."""
+    check_known(values, start)
+    return np.clip(np.ascontiguousarray(values.T), -_HUGE, _HUGE)
+
+
+def _linear(y: Array) -> Array:
+    return -y
+
+
+def _logistic(y: Array) -> Array:
+    return np.maximum(-y, 0.0) + np.log1p(np.exp(-np.abs(y)))
+
+
+def _hinge(y: Array) -> Array:
+    return np.maximum(1.0 - y, 0.0)
+
+
+def _squared(y: Array) -> Array:
+    # Sums of larger squares could no longer tell (1 - y)^2 from (1 + y)^2.
+    return np.square(1.0 - np.clip(y, -1e7, 1e7))
+
+
+def _binomial_deviance(y: Array) -> Array:
+    return _logistic(2.0 * y)
+
+
+def _guarded(loss: Loss) -> Loss:
+    """Wrap a user's loss so that what it returns can be relied on."""
+
+    def guarded(y: Array) -> Array:
+        with np.errstate(over="ignore"):  # infinite losses are clipped below
+            values = np.asarray(loss(y.copy()), dtype=np.float64)
+        if values.shape != y.shape:
+            raise ValueError(
+                f"loss returned shape {values.shape} for an array of shape {y.shape}: it must "
+                "act elementwise."
+            )
+        if np.isnan(values).any():
+            raise ValueError(
+                f"loss returned NaN for y = {y[np.isnan(values)][0]:g}: it must be defined for "
+                "every real y."
+            )
+        return np.clip(values, -_HUGE, _HUGE)
+
+    return guarded
+
+
+def _sum_of_losses(loss: Loss, code: Code, zeros: Array, divisor: Array) -> Scorer:
+    """Score by minus the sum of the losses of each row of the code.
+
+    M_cb takes three values, so the sum over b of L(M_cb f_b) is a product of
+    [M == 1, M == -1] with [L(f), L(-f)], plus L(0) for the zeros. The matrix is
+    sparse for the sake of one-vs-one codes, and because a sparse product adds in
+    the same order for any number of rows, which BLAS does not.
+    """
+    sides = csr_array(np.hstack([code == 1, code == -1]).astype(np.float64))
+    zeros, divisor = zeros[:, None], divisor[:, None]
+    at_zero = loss(np.zeros(1))[0]
+    noise = _relative_noise(code)
+
+    def score(f: Array) -> Array:
+        losses = loss(np.vstack([f, -f]))
+        totals = (sides @ losses + zeros * at_zero) / divisor
+        sizes = (sides @ np.abs(losses) + zeros * abs(at_zero)) / divisor
+        return _level(-totals, noise * sizes)
+
+    return score
+
+
+def _log_sum_exp(code: Code, zeros: Array, divisor: Array) -> Scorer:
+    """Score by minus the logarithm of the sum of exp(-M_cb f_b), as above."""
+    noise = _relative_noise(code)
+    with np.errstate(divide="ignore"):  # no zeros: log 0 = -inf adds nothing
+        log_zeros = np.log(zeros)
+    rows = [np.flatnonzero(row) for row in code]
+    signs = [-row[used, None].astype(np.float64) for row, used in zip(code, rows, strict=True)]
+
+    def score(f: Array) -> Array:
+        totals = np.empty((len(code), f.shape[1]))
+        for c, used in enumerate(rows):
+            y = np.vstack([signs[c] * f[used], np.full(f.shape[1], log_zeros[c])])
+            top = y.max(axis=0)
+            # cumsum, as sum would add a single sample in another order than several.
+            totals[c] = top + np.log(np.cumsum(np.exp(y - top), axis=0)[-1] / divisor[c])
+        return _level(-totals, noise + 4.0 * _EPS * np.abs(totals))
+
+    return score
+
+
+def _relative_noise(code: Code) -> float:
+    """Bound the relative rounding error of a sum over the columns, generously."""
+    return 4.0 * _EPS * (code.shape[1] + 1)
+
+
+def _level(scores: Array, noise: Array) -> Array:
+    """Raise to the best score those that rounding alone may have put below it."""
+    winner = scores.argmax(axis=0)[None]
+    best = np.take_along_axis(scores, winner, axis=0)
+    slack = noise + np.take_along_axis(noise, winner, axis=0)
+    return np.where(best - scores <= slack, best, scores)
+
+
+_LOSSES: dict[str, Total] = {
+    "linear": partial(_sum_of_losses, _linear),
+    "exponential": _log_sum_exp,
+    "logistic": partial(_sum_of_losses, _logistic),
+    "hinge": partial(_sum_of_losses, _hinge),
+    "squared": partial(_sum_of_losses, _squared),
+    "binomial-deviance": partial(_sum_of_losses, _binomial_deviance),
+}
+
+
+def _resolve_loss(loss: str | Loss) -> Total:
+    if callable(loss):
+        return partial(_sum_of_losses, _guarded(loss))
+    if isinstance(loss, str) and loss in _LOSSES:
+        return _LOSSES[loss]
+    raise ValueError(
+        f"unknown loss {quoted(loss)}: pass a function or one of {', '.join(_LOSSES)}."
+    )

@@ -1,0 +1,379 @@
+"""Multinomial likelihood with weights on a pattern, and its minimum over weights >= 0.
+
+The numerical core of :mod:`manyclass.combiners.softmax`. There is one parameter for every entry of
+a sparse pattern over (class, column); the bias of a class is its weight on a last column of
+ones. All is computed from the scores, column by column, never from a copy for every class.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import dsyrk
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+
+Array = NDArray[np.float64]
+Code = NDArray[np.int8]
+Indices = NDArray[np.intp]
+
+FARTHEST = 10.0  # times the largest finite margin: infinity
+LARGEST, SMALLEST = 1e100, 1e-100  # units of margins
+STRONGEST = 1e200  # penalty
+BLOCK = 2**18  # entries of the work space of second derivatives: 2 MB
+MOST_FOR_NEWTON = 2500  # parameters: 50 MB of second derivatives
+LEAST_CURVATURE = 1e-12  # of their sum: rounding may make smaller ones negative
+ROUNDING = 1e-15  # of the objective and its derivatives
+PATIENCE = 4  # rounds of pivots that do not help
+MOST_DESCENTS, NEAR = 100, 1e-2  # steps down; what is near 0 is held there
+ARMIJO, SHORTEST = 1e-4, 1e-10  # of a search along a line
+CONTRACTION = 0.1  # of the error, by which second derivatives are good for another step
+
+
+class Likelihood:
+    """Mean of -log P over weighted samples, where P_c ∝ exp(sum_b u_cb M_cb x_b).
+
+    Parameters
+    ----------
+    X : array of shape (l + 1, n)
+        Scores in units of their size, a row for each column of the code; then ones.
+    y : int array of shape (n,)
+        Class indices.
+    weights : array of shape (n,)
+        Sample weights, all positive.
+    pattern : int8 array of shape (k, l + 1)
+        The sign M_cb of every parameter u_cb, 0 where there is none.
+    """
+
+    def __init__(self, X: Array, y: Indices, weights: Array, pattern: Code):
+        self.X, self.y, self.samples = X, y, np.arange(len(y))
+        self.shares = weights / weights.sum()
+        self.classes, self.columns = np.nonzero(pattern)
+        self.signs = pattern[self.classes, self.columns].astype(np.float64)
+        self.shape = pattern.shape
+        self.ends = np.searchsorted(self.classes, np.arange(len(pattern) + 1))
+
+    @property
+    def size(self) -> int:
+        """The number of parameters."""
+        return len(self.signs)
+
+    def probabilities(self, u: Array) -> tuple[Array, Array]:
+        """Return log P of the true classes (n,) and P (k, n)."""
+        signed = csr_array((u * self.signs, self.columns, self.ends), shape=self.shape)
+        logits = signed @ self.X
+        logits -= logits.max(axis=0)
+        reached = logits[self.y, self.samples]
+        P = np.exp(logits, out=logits)
+        total = P.sum(axis=0)
+        P /= total
+        return reached - np.log(total), P
+
+    def value_and_gradient(self, u: Array) -> tuple[float, Array, Array]:
+        """Return the mean of -log P, its gradient, and P (k, n)."""
+        reached, P = self.probabilities(u)
+        residuals = P * self.shares
+        residuals[self.y, self.samples] -= self.shares
+        gradient = (residuals @ self.X.T)[self.classes, self.columns] * self.signs
+        return -float(self.shares @ reached), gradient, P
+
+    def hessian(self, P: Array, chosen: Indices) -> Array:
+        """Return second derivatives among the chosen parameters (sorted), at P.
+
+        They are ``sum_i s_i (δ_cd P_ic - P_ic P_id) x_icb x_ide``: the second term is one
+        symmetric product for all classes together, the first is one for each class.
+        """
+        classes, columns, signs = (a[chosen] for a in (self.classes, self.columns, self.signs))
+        ends = np.searchsorted(classes, np.arange(self.shape[0] + 1))
+        H = np.zeros((len(chosen), len(chosen)), order="F")
+        step = max(1, BLOCK // len(chosen))
+        for first in range(0, len(self.y), step):
+            rows = slice(first, first + step)
+            X = self.X[columns, rows] * signs[:, None]
+            p, s = P[:, rows], self.shares[rows]
+            G = X * (p * np.sqrt(s))[classes]
+            H = dsyrk(-1.0, G.T, beta=1.0, c=H, trans=1, overwrite_c=1)  # upper triangle
+            for c, (start, end) in enumerate(pairwise(ends)):
+                own = X[start:end]
+                H[start:end, start:end] += (own * (p[c] * s)) @ own.T
+        return np.triu(H) + np.triu(H, 1).T
+
+
+class Sample(NamedTuple):
+    """What weights are learned from."""
+
+    X: Array
+    """Margins in units of their root-mean-square, shape (l + 1, n); last a row of ones."""
+    y: Indices
+    weights: Array
+    pattern: Code
+    """The sign of every weight, 0 where there is none; biases last, shape (k, l + 1)."""
+    units: Array
+    """What the margins of every weight were divided by."""
+
+    def likelihood(self, rows: Indices | slice = slice(None)) -> Likelihood:
+        """Return the likelihood of some rows."""
+        return Likelihood(self.X[:, rows], self.y[rows], self.weights[rows], self.pattern)
+
+    def ridge(self, C: float, rows: Indices | slice = slice(None)) -> Array:
+        """Return what ½ |w|² is, divided by C and the total weight, in terms of X.
+
+        A weight on scaled margins is u = w · unit, so w² = u² / unit².
+        """
+        with np.errstate(over="ignore", divide="ignore"):
+            penalty = 1.0 / (C * self.weights[rows].sum()) / self.units**2
+        return np.minimum(penalty, STRONGEST)
+
+
+def limits_of(values: Array) -> Array:
+    """Return, for every column, the size that larger margins are cut down to."""
+    finite = np.isfinite(values)
+    highest = values.max(axis=0, where=finite, initial=0.0)
+    lowest = values.min(axis=0, where=finite, initial=0.0)
+    largest = np.maximum(highest, -lowest)
+    return np.where(largest > 0, FARTHEST * np.minimum(largest, LARGEST), 1.0)
+
+
+def make_sample(values: Array, y: Indices, weights: Array, code: Code, limits: Array) -> Sample:
+    """Cut off margins, scale them and lay them out by columns."""
+    X = np.ones((code.shape[1] + 1, len(y)))
+    margins, limits = X[:-1], limits[:, None]
+    np.clip(values.T, -limits, limits, out=margins)
+    margins /= limits  # squares neither overflow nor vanish
+    scale = np.sqrt(np.einsum("ij,ij,j->i", margins, margins, weights / weights.sum()))
+    scale = np.where(scale > 0, np.maximum(scale, SMALLEST / limits[:, 0]), 1.0)
+    margins /= scale[:, None]
+    units = np.append(scale * limits[:, 0], 1.0)
+    pattern = np.column_stack([own_columns(code), np.ones(len(code), dtype=np.int8)])
+    return Sample(X, y, weights, pattern, units[np.nonzero(pattern)[1]])
+
+
+def own_columns(code: Code) -> Code:
+    """Return the code without the columns in which a class is one of the rest.
+
+    That is section 2.1 for one-vs-rest, its columns in any order and of any sign;
+    every other code is returned as it is (section 2.2).
+    """
+    k, n_columns = code.shape
+    sums = code.sum(axis=0, dtype=np.intp)
+    alone = code * np.sign(sums) == -1  # the only class of its side
+    if (
+        n_columns == k > 2
+        and (np.abs(sums) == k - 2).all()
+        and code.all()
+        and (alone.sum(axis=1) == 1).all()
+    ):
+        return np.where(alone, code, np.int8(0))
+    return code
+
+
+class Point(NamedTuple):
+    """Parameters, and the penalised objective there."""
+
+    u: Array
+    value: float
+    gradient: Array
+    P: Array
+
+
+class Curvature(NamedTuple):
+    """Second derivatives of the likelihood among some parameters; the others are 0."""
+
+    chosen: Indices
+    H: Array
+
+    def covers(self, wanted: NDArray[np.bool_]) -> bool:
+        """Whether all the parameters wanted are among the chosen."""
+        return np.count_nonzero(wanted[self.chosen]) == np.count_nonzero(wanted)
+
+
+class Minimum(NamedTuple):
+    """Where a minimisation ended."""
+
+    u: Array
+    n_iter: int
+    converged: bool
+    curvature: Curvature | None = None
+    """The last second derivatives in use: they may serve a start nearby."""
+
+
+def minimise(
+    likelihood: Likelihood, ridge: Array, tol: float, max_iter: int, start: Minimum | None = None
+) -> Minimum:
+    """Minimise ``likelihood + ½ sum_j ridge_j u_j²`` subject to u >= 0.
+
+    Converged means that no derivative that the bounds leave free exceeds ``tol``, in units
+    of ``sqrt(1 + ridge_j)``; or that rounding leaves nothing to gain.
+    """
+    solve = newton if likelihood.size <= MOST_FOR_NEWTON else quasi_newton
+    if start is None:
+        start = Minimum(np.zeros(likelihood.size), 0, True)
+    return solve(likelihood, ridge, tol, max_iter, start)
+
+
+def newton(
+    likelihood: Likelihood, ridge: Array, tol: float, max_iter: int, start: Minimum
+) -> Minimum:
+    """Newton's method: every quadratic model is minimised exactly within the bounds.
+
+    Second derivatives, which cost most, serve again as long as the error falls fast.
+    """
+    here, curvature, last_error = evaluate(likelihood, ridge, start.u), start.curvature, np.inf
+    for n_iter in range(max_iter):
+        error = optimality_error(here, ridge)
+        if error <= tol:
+            return Minimum(here.u, n_iter, True, curvature)
+        fresh = error > CONTRACTION * last_error
+        if curvature is None or fresh or not curvature.covers(moving(here)):
+            fresh, curvature = True, curvature_at(likelihood, here, ridge, error)
+        target = minimum_of_model(curvature, ridge, here)
+        slope = float(here.gradient @ (target - here.u))
+        there = search_line(likelihood, ridge, here, target, slope)
+        if there is None:
+            if fresh:
+                return Minimum(here.u, n_iter, error <= ROUNDING**0.5, curvature)
+            last_error = 0.0  # second derivatives from elsewhere have misled
+            continue
+        if fresh and -slope <= ROUNDING * (1.0 + here.value):
+            return Minimum(there.u, n_iter + 1, True, curvature)
+        here, last_error = there, error
+    return Minimum(here.u, max_iter, optimality_error(here, ridge) <= tol, curvature)
+
+
+def evaluate(likelihood: Likelihood, ridge: Array, u: Array) -> Point:
+    """Return the penalised objective at u."""
+    value, gradient, P = likelihood.value_and_gradient(u)
+    return Point(u, value + 0.5 * float(ridge @ (u * u)), gradient + ridge * u, P)
+
+
+def moving(point: Point) -> NDArray[np.bool_]:
+    """Return which parameters are above their bound or would leave it."""
+    return (point.u > 0) | (point.gradient < 0)
+
+
+def optimality_error(point: Point, ridge: Array) -> float:
+    """Return the largest derivative that the bounds leave free."""
+    errors = np.abs(point.gradient) / np.sqrt(1.0 + ridge)
+    return float(errors.max(where=moving(point), initial=0.0))
+
+
+def curvature_at(likelihood: Likelihood, point: Point, ridge: Array, error: float) -> Curvature:
+    """Return second derivatives among the parameters that are not held firmly at 0."""
+    loose = point.gradient <= 10.0 * error * np.sqrt(1.0 + ridge)
+    chosen = np.flatnonzero((point.u > 0) | loose)
+    return Curvature(chosen, likelihood.hessian(point.P, chosen))
+
+
+def minimum_of_model(curvature: Curvature, ridge: Array, point: Point) -> Array:
+    """Return the minimum, within the bounds, of the quadratic model of the objective."""
+    chosen, H = curvature
+    least = LEAST_CURVATURE * (1.0 + np.trace(H))
+    H = H + np.diag(np.maximum(ridge[chosen], least))
+    u = point.u[chosen]
+    q = point.gradient[chosen] - H @ u
+    x = by_pivots(H, q, moving(point)[chosen])
+    target = np.zeros_like(point.u)
+    target[chosen] = by_descent(H, q, u) if x is None else x
+    return target
+
+
+def by_pivots(H: Array, q: Array, free: NDArray[np.bool_]) -> Array | None:
+    """Return the x >= 0 that minimises ``½ x'Hx + q'x``, or None where pivots go in circles.
+
+    All parameters on the wrong side of their condition change sides at once (Portugal,
+    Júdice and Vicente 1994, "A comparison of block pivoting and interior-point algorithms
+    for linear least squares problems with nonnegative variables").
+    """
+    fewest, patience = len(q) + 1, PATIENCE
+    while patience > 0:
+        x = restricted(H, -q, free)
+        wrong = np.where(free, x < 0, H @ x + q < -ROUNDING)
+        n_wrong = int(np.count_nonzero(wrong))
+        if n_wrong == 0:
+            return x
+        fewest, patience = (n_wrong, PATIENCE) if n_wrong < fewest else (fewest, patience - 1)
+        free = free ^ wrong
+    return None
+
+
+def by_descent(H: Array, q: Array, x: Array) -> Array:
+    """Come close to the same minimum from x >= 0, downwards only.
+
+    Projected Newton steps (Bertsekas 1982, "Projected Newton methods for optimization
+    problems with simple constraints").
+    """
+    for _ in range(MOST_DESCENTS):
+        gradient = H @ x + q
+        near = min(NEAR, float(np.max(np.abs(x - np.maximum(x - gradient, 0.0)))))
+        held = (x <= near) & (gradient >= -ROUNDING)
+        step = np.where(held, -x, restricted(H, -gradient, ~held))
+        share = 1.0
+        while share > SHORTEST:
+            move = np.maximum(x + share * step, 0.0) - x
+            expected = float(gradient @ move)
+            if expected + 0.5 * float(move @ (H @ move)) <= ARMIJO * expected:
+                break
+            share /= 2.0
+        if share <= SHORTEST or -expected <= ROUNDING**2:
+            break
+        x = x + move
+    return x
+
+
+def restricted(H: Array, right: Array, free: NDArray[np.bool_]) -> Array:
+    """Solve ``H x = right`` among the free parameters; the others are 0."""
+    inside = np.flatnonzero(free)
+    x = np.zeros(len(right))
+    if len(inside):
+        factor = cho_factor(H[np.ix_(inside, inside)], check_finite=False)
+        x[inside] = cho_solve(factor, right[inside], check_finite=False)
+    return x
+
+
+def search_line(
+    likelihood: Likelihood, ridge: Array, here: Point, target: Array, slope: float
+) -> Point | None:
+    """Return the first point on the way back from the target that Armijo's rule accepts."""
+    share = 1.0 if slope < 0 else 0.0
+    while share > SHORTEST:
+        u = target if share == 1 else here.u + share * (target - here.u)
+        there = evaluate(likelihood, ridge, u)
+        if there.value <= here.value + ROUNDING * (1.0 + here.value) + ARMIJO * share * slope:
+            return there
+        share /= 2.0
+    return None
+
+
+def quasi_newton(
+    likelihood: Likelihood, ridge: Array, tol: float, max_iter: int, start: Minimum
+) -> Minimum:
+    """L-BFGS-B, for more parameters than second derivatives are stored for.
+
+    It goes by values of the objective, whose rounding hides derivatives below 1e-7.
+    """
+    units = np.sqrt(1.0 + ridge)
+
+    def objective(v: Array) -> tuple[float, Array]:
+        point = evaluate(likelihood, ridge, v / units)
+        return point.value, point.gradient / units
+
+    found = minimize(
+        objective,
+        start.u * units,
+        method="L-BFGS-B",
+        jac=True,
+        bounds=[(0.0, None)] * likelihood.size,
+        options={
+            "maxiter": 100 * max_iter,
+            "maxfun": 200 * max_iter,
+            "maxcor": 20,
+            "ftol": 0.0,
+            "gtol": tol,
+        },
+    )
+    error = optimality_error(evaluate(likelihood, ridge, found.x / units), ridge)
+    return Minimum(found.x / units, found.nit, error <= max(tol, 1e-7))

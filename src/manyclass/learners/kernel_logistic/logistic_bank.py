@@ -1,0 +1,332 @@
+"""The kernel logistic regressions of all columns as one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array
+from threadpoolctl import threadpool_limits
+
+from manyclass._lib.rows import without_duplicates
+from manyclass.banks.base import LEAST, Bank, Evidence, Kind, Scorer, Untrusted
+from manyclass.banks.precomputed import part_of
+from manyclass.banks.svm.bank import KernelBank, KernelMachine
+from manyclass.banks.svm.kernels import Kernel
+from manyclass.banks.svm.spans import without_only_samples
+from manyclass.learners.kernel_logistic.left_out import left_out_changes
+from manyclass.learners.kernel_logistic.loss import Array
+from manyclass.learners.kernel_logistic.newton import Solution, solve
+
+SYMMETRIC = 1e-8  # difference of entries to their largest that is left to rounding
+LARGE = 2000  # samples from which on BLAS has use for its threads
+
+
+def gram(kernel: Kernel, X) -> Array:
+    """Return the kernel matrix of all rows of X, which may be that matrix already."""
+    given = X if kernel.name == "precomputed" else kernel(X, X)
+    K: Array = np.ascontiguousarray(given, dtype=np.float64)
+    if K.shape != (X.shape[0], X.shape[0]):
+        raise ValueError(
+            f"the kernel matrix of {X.shape[0]} training samples has shape {K.shape}: it must be "
+            "square, with a row and a column for each of them."
+        )
+    if not np.isfinite(K.sum()):
+        raise ValueError(
+            "the kernel matrix has entries that are not finite: scale the features, or choose a "
+            "smaller gamma, degree or coef0."
+        )
+    if callable(kernel.name) or kernel.name == "precomputed":
+        difference = np.abs(K - K.T).max()
+        if difference > SYMMETRIC * np.abs(K).max():
+            raise ValueError(
+                f"the kernel matrix is not symmetric, entries differ by up to {difference:.2g}: "
+                "k(x, z) must be k(z, x). Repair the kernel, or use (K + K.T) / 2."
+            )
+    return K
+
+
+Grams = Callable[[NDArray[np.intp]], Array]
+"""Gives the kernel matrix of some rows."""
+
+
+def _grams(kernel: Kernel, X, columns: list[NDArray[np.intp]]) -> Grams:
+    """Compute one matrix for all columns, unless that is about as much as they need themselves.
+
+    For one-vs-one it is: together, the matrices of all pairs have less than twice
+    the entries, and they are needed one after the other.
+    """
+    everyone = np.unique(np.concatenate(columns))
+    if kernel.name == "precomputed":
+        everyone, whole = np.arange(X.shape[0]), gram(kernel, X)
+    elif sum(len(rows) ** 2 for rows in columns) > 2 * len(everyone) ** 2:
+        whole = gram(kernel, X[everyone])
+    else:
+        return lambda rows: gram(kernel, X[rows])
+
+    def cut(rows: NDArray[np.intp]) -> Array:
+        at = np.searchsorted(everyone, rows)
+        return whole if np.array_equal(at, np.arange(len(whole))) else whole[np.ix_(at, at)]
+
+    return cut
+
+
+class KernelLogisticMachine(KernelMachine):
+    """One column of a :class:`KernelLogisticBank`, with the names of scikit-learn's classifiers.
+
+    Class 1 is the positive side of the column.
+    """
+
+    _bank: KernelLogisticBank
+
+    def decision_function(self, X) -> Array:
+        """Return the log-odds of class 1."""
+        return self._bank.margins(X)[:, self._column]
+
+    def predict_proba(self, X) -> Array:
+        """Return the probabilities of classes 0 and 1."""
+        f = self.decision_function(X)
+        return np.column_stack([expit(-f), expit(f)])
+
+
+class KernelLogisticBank(KernelBank):
+    """The kernel logistic regressions of all columns.
+
+    Parameters
+    ----------
+    kernel, X, y, code, duals, intercept, n_iter, converged, dtype
+        As in :class:`~manyclass.banks.KernelBank`.
+    kind : {"margin", "probability", "log-odds", "centred"}
+        What :meth:`scores` returns.
+    bound : float
+        The C that the weights of samples are multiplied with.
+    definite : bool, default=True
+        Whether no kernel matrix had negative eigenvalues that stood in the way.
+    n_jobs : int, optional
+        Threads for :meth:`leave_one_out`.
+    """
+
+    machine: ClassVar[type[KernelMachine]] = KernelLogisticMachine
+
+    def __init__(
+        self,
+        *args,
+        kind: Kind,
+        bound: float,
+        definite: bool = True,
+        n_jobs: int | None = None,
+        **options,
+    ):
+        super().__init__(*args, bound=bound, **options)
+        self.kind, self.C, self.definite, self.n_jobs = kind, bound, definite, n_jobs
+
+    @property
+    def any_rows(self) -> bool:
+        """Samples are numbers, whatever the kernel."""
+        return False
+
+    def margins(self, X) -> Array:
+        """Return the log-odds (n, l) of the positive sides."""
+        return super().scorer()(X)
+
+    def scorer(self, dtype: type[np.floating] | None = None) -> Scorer:
+        """Prepare the training samples once, for many blocks of rows."""
+        margins = super().scorer(dtype)
+        return lambda X: _as_kind(margins(X), self.kind)
+
+    def leave_one_out(
+        self,
+        X,
+        y: NDArray[np.intp],
+        code: NDArray[np.int8],
+        weights: Array,
+        rows: NDArray[np.intp] | None = None,
+    ) -> Array:
+        """Return scores (m, l) of training samples as if each had been left out.
+
+        One factorisation per column; see :func:`left_out_changes`.
+
+        Parameters
+        ----------
+        X, y, code : as the bank was fitted on
+        weights : array of shape (n,)
+            What C was multiplied with.
+        rows : int array of shape (m,), optional
+            The samples to score; all of them when omitted.
+
+        Raises
+        ------
+        Untrusted
+            If a column did not converge or the kernel is not positive definite.
+        """
+        if not self.converged:
+            raise Untrusted("the solver stopped before it converged")
+        if not self.definite:
+            raise Untrusted("the kernel is not positive definite")
+        X = self._readable(X)
+        rows = np.arange(len(y)) if rows is None else rows
+        used = [_rows_of(y, column, np.flatnonzero(weights > 0)) for column in code.T]
+        grams, duals, bound = _grams(self.kernel, X, used), self.duals.tocsc(), self.C * weights
+
+        def changes(b: int) -> Array:
+            """Of all training samples; 0 for those that the column does not use."""
+            a, at = duals[:, [b]].toarray()[:, 0], used[b]
+            out = np.zeros(len(y))
+            out[at] = left_out_changes(grams(at), a[at], self.intercept[b], bound[at])
+            return out
+
+        fitted = np.flatnonzero(~self.constant)
+        with _quiet_threads(used):
+            margins = self.margins(part_of(X, rows))
+            answers = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
+                delayed(changes)(b) for b in fitted
+            )
+        for b, change in zip(fitted, answers, strict=True):
+            margins[:, b] -= change[rows]
+        return _as_kind(without_only_samples(margins, y, code, weights, rows), self.kind)
+
+    def evidence(self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: Array) -> Evidence:
+        """Raise an error: reliabilities are those of support vector machines."""
+        return Bank.evidence(self, X, y, code, weights)
+
+
+def _as_kind(margins: Array, kind: Kind) -> Array:
+    """Turn log-odds into what the bank is to answer; see :data:`~manyclass.banks.Kind`."""
+    if kind == "margin":
+        return margins
+    if kind == "log-odds":
+        return np.clip(margins, np.log(LEAST), -np.log(LEAST))
+    return expit(margins) if kind == "probability" else 0.5 * np.tanh(0.5 * margins)
+
+
+def accepted_sparse(kernel: str | Callable[..., Array]) -> str | bool:
+    """Return the sparse format that X may have, if any."""
+    return False if kernel == "precomputed" else "csr"
+
+
+def _rows_of(y, column: NDArray[np.int8], rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the rows that take part in a column."""
+    return rows[column[y[rows]] != 0]
+
+
+def _quiet_threads(columns: list[NDArray[np.intp]]):
+    """Let BLAS use its threads only for large columns; others wait longer than they work."""
+    largest = max(map(len, columns))
+    return threadpool_limits(1 if largest < LARGE else None, user_api="blas")
+
+
+def fit_kernel_logistic_bank(
+    estimator,
+    X,
+    y: NDArray[np.intp],
+    code: NDArray[np.int8],
+    kind: Kind,
+    *,
+    rows: NDArray[np.intp],
+    sample_weight: Array | None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    dtype: type[np.floating] = np.float64,
+) -> KernelLogisticBank:
+    """Fit the kernel logistic regressions of all columns, in threads.
+
+    ``gamma`` is resolved on all of X, so that all columns and folds share a kernel. The
+    kernel matrix of all samples is held once where columns share most of it (any code
+    but one-vs-one); each thread holds that of its column, where it is a smaller one, and
+    a factor of the same size. Memory so grows with the square of the samples.
+    """
+    estimator._check_parameters()
+    X = check_array(
+        X,
+        accept_sparse=accepted_sparse(estimator.kernel),
+        dtype=np.float64,
+        input_name="X",
+        estimator=estimator,
+    )
+    X = without_duplicates(X)
+    weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight)
+    kernel = estimator._make_kernel(X, weights)
+    rows = rows[weights[rows] > 0]
+    used = [_rows_of(y, column, rows) for column in code.T]
+    grams, bound = _grams(kernel, X, used), estimator.C * weights
+
+    def fit(b: int) -> Solution:
+        positive = code[y[used[b]], b] > 0
+        if len(positive) == 0:  # nothing is known: even
+            return Solution(np.empty(0), 0.0, 0, 0.0, 0.0)
+        if positive.all() or not positive.any():
+            certain = np.inf if positive.all() else -np.inf
+            return Solution(np.zeros(len(positive)), certain, 0, 0.0, 0.0)
+        return solve(
+            grams(used[b]),
+            positive,
+            bound[used[b]],
+            tol=estimator.tol,
+            max_iter=estimator.max_iter,
+        )
+
+    with _quiet_threads(used):
+        solutions = Parallel(n_jobs=n_jobs, verbose=verbose, require="sharedmem")(
+            delayed(fit)(b) for b in range(code.shape[1])
+        )
+    values = np.concatenate([solution.dual for solution in solutions])
+    index = np.repeat(np.arange(len(used)), [len(rows) for rows in used])
+    shape = X.shape[0], code.shape[1]
+    duals = coo_array((values, (np.concatenate(used), index)), shape=shape).tocsr()
+    duals.eliminate_zeros()
+    warn_of_solutions(solutions, estimator.tol, stacklevel=7)
+    return KernelLogisticBank(
+        kernel,
+        X,
+        y,
+        code,
+        duals,
+        np.array([solution.intercept for solution in solutions]),
+        kind=kind,
+        bound=estimator.C,
+        n_iter=np.array([solution.n_iter for solution in solutions]),
+        converged=all(solution.gradient <= estimator.tol for solution in solutions),
+        definite=not any(solution.negative for solution in solutions),
+        n_jobs=n_jobs,
+        dtype=dtype,
+    )
+
+
+def warn_of_solutions(solutions: Sequence[Solution], tol: float, stacklevel: int) -> None:
+    """Warn if a gradient is above the tolerance, or lost in the rounding of its terms.
+
+    And if there would be no minimum, had negative eigenvalues not been set to zero.
+    """
+    negative = max(solution.negative for solution in solutions)
+    if negative > 0:
+        warnings.warn(
+            "the kernel matrix is not positive semi-definite, so that kernel logistic regression "
+            f"has no minimum: negative eigenvalues, up to {negative:.2g} of the largest one, are "
+            "set to zero. If that is much, choose another kernel, such as 'rbf', or other "
+            "parameters, or scale the features.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+    worst = max(solutions, key=lambda solution: (not solution.gradient <= tol, solution.shown))
+    if worst.shown <= tol:
+        return
+    figure = f"its gradient is {worst.shown:.1e} relative to C, above tol={tol:g}"
+    if not worst.gradient <= tol:
+        message = (
+            f"kernel logistic regression did not converge: {figure}. Scale the features, lower C, "
+            "or raise max_iter or tol."
+        )
+    else:
+        message = (
+            f"kernel logistic regression converged, but {figure}, wherever K a + b is computed in "
+            f"float64 (without rounding it is {worst.gradient:.1e}): coefficients as large as C "
+            "cancel there. Centre and scale the features, lower C, or raise tol."
+        )
+    warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)

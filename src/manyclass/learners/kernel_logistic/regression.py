@@ -1,0 +1,405 @@
+"""Kernel logistic regression: a binary classifier, and its path along C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from manyclass._lib.restoring import unchanged_on_error
+from manyclass._lib.rows import without_duplicates
+from manyclass._lib.sklearn import check_sample_weight, in_known_numbers, n_samples
+from manyclass.banks.svm.kernels import Kernel, scale_gamma
+from manyclass.learners._two_classes import check_two
+from manyclass.learners.kernel_logistic.logistic_bank import (
+    accepted_sparse,
+    gram,
+    warn_of_solutions,
+)
+from manyclass.learners.kernel_logistic.loss import TINY
+from manyclass.learners.kernel_logistic.newton import solve
+
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+BLOCK_ENTRIES = 2**20  # of the kernel matrix when predicting: 8 MB
+
+
+def _is_number(value, least: float = -np.inf) -> bool:
+    return isinstance(value, Real) and least <= float(value) < np.inf
+
+
+def _is_gamma(value) -> bool:
+    return value in ("scale", "auto") if isinstance(value, str) else _is_number(value, 0.0)
+
+
+_CONSTRAINTS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "C": (lambda C: _is_number(C, TINY), "a positive number"),
+    "kernel": (lambda kernel: callable(kernel) or kernel in KERNELS, f"in {KERNELS} or callable"),
+    "gamma": (_is_gamma, "'scale', 'auto' or a number of at least 0"),
+    "degree": (lambda degree: _is_number(degree, 0.0), "a number of at least 0"),
+    "coef0": (_is_number, "a number"),
+    "tol": (lambda tol: _is_number(tol, TINY), "a positive number"),
+    "max_iter": (lambda n: isinstance(n, int | np.integer) and int(n) > 0, "a positive integer"),
+}
+
+
+class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
+    """Kernel logistic regression for two classes.
+
+    Minimises ``a'Ka / 2 + C sum_i s_i log(1 + exp(-y_i f(x_i)))`` over the dual
+    coefficients a and the bias b, with f = K a + b and sample weights s: a support
+    vector machine with the logistic loss, whose margins f are log-odds. Newton's
+    method reaches the minimum to rounding, on separable classes too. For more than
+    two classes use ``CoupledClassifier(KernelLogisticRegression())``.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse of the strength of regularisation.
+    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
+        A function gets two arrays of samples and returns their kernel matrix. It should be
+        positive semi-definite, which "sigmoid" often is not: the objective has no minimum then.
+        As soon as a step of the solver finds out, negative eigenvalues are set to zero, and a
+        warning tells how large they are.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Of "rbf", "poly" and "sigmoid", as in :class:`~sklearn.svm.SVC`. The variance that
+        "scale" divides by is weighted like the samples.
+    degree : int, default=3
+        Of "poly".
+    coef0 : float, default=0.0
+        Of "poly" and "sigmoid".
+    tol : float, default=1e-8
+        How far the largest ``|a_i - C s_i (t_i - p_i)|``, t being 0 or 1, and the
+        sum ``C s_i (t_i - p_i)`` may be from zero, relative to the largest ``C s_i``.
+        K times the former, the gradient in a, is brought below ``tol``, too, as far as
+        rounding lets it.
+    max_iter : int, default=100
+        The most Newton steps; 5 to 20 are usual.
+    warm_start : bool, default=False
+        Start from the last solution, if there is one for as many samples and it is
+        better than starting anew.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The class labels; the second is the positive one.
+    support_ : ndarray of shape (n_support,)
+        Rows of the training data of positive weight: all of them are support vectors.
+    support_vectors_ : array or sparse matrix of shape (n_support, n_features)
+        Those rows; empty for a precomputed kernel.
+    dual_coef_ : ndarray of shape (1, n_support)
+        The coefficients a.
+    intercept_ : ndarray of shape (1,)
+        The bias b.
+    kernel_ : Kernel
+        The kernel with gamma as a number.
+    n_iter_ : int
+        Newton steps.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X has them.
+
+    See Also
+    --------
+    kernel_logistic_path : Solutions for many C.
+    manyclass.CoupledClassifier : For more than two classes.
+
+    Notes
+    -----
+    The kernel matrix of the training samples is held in memory: 8 n^2 bytes.
+
+    Coefficients grow like C where classes overlap, and cancel each other in a kernel of low
+    rank. So the last steps compute K a with twice the digits, and the coefficients meet ``tol``
+    as they are, for C from 1e-4 to 1e6 and features of one scale: entries of K times C of up to
+    1e11. Far beyond, coefficients as large as C have too few digits, and at last so has K. Whoever
+    computes K a + b in float64, as ``decision_function`` does, sees its rounding on top: 1e-8
+    to 1e-7 of C for standardised features, a linear kernel, 1000 samples and C = 1e5, in
+    proportion to C and to the kernel. As soon as either is above ``tol``, a
+    :class:`~sklearn.exceptions.ConvergenceWarning` tells the figure. Centred features help.
+
+    References
+    ----------
+    .. [1] S. S. Keerthi, K. B. Duan, S. K. Shevade, A. N. Poo, "A fast dual algorithm for
+       kernel logistic regression", Machine Learning 61 (2005).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from manyclass.learners.kernel_logistic.regression import KernelLogisticRegression
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), KernelLogisticRegression()).fit(X, y)
+    >>> model.predict_proba(X[[0, 40, 68]]).round(2)
+    array([[0.83, 0.17],
+           [0.17, 0.83],
+           [0.45, 0.55]])
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: str | Callable[..., Any] = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-8,
+        max_iter: int = 100,
+        warm_start: bool = False,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features), or (n, n)
+            Training data; the kernel matrix for ``kernel="precomputed"``.
+        y : array-like of shape (n,)
+            Labels of two classes.
+        sample_weight : array-like of shape (n,), optional
+            Multiplies C per sample. Weight 0 is as good as leaving the sample out.
+
+        Returns
+        -------
+        self
+        """
+        with unchanged_on_error(self):
+            problem = self._prepare(X, y, sample_weight)
+            solution = solve(
+                problem.K,
+                problem.positive,
+                self.C * problem.weights,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                start=self._start(len(problem.K)),
+            )
+            warn_of_solutions([solution], self.tol, stacklevel=3)
+        self.classes_, self.kernel_ = problem.classes, problem.kernel
+        self.support_, self.support_vectors_ = problem.support, problem.vectors
+        self.dual_coef_ = solution.dual[None]
+        self.intercept_ = np.array([solution.intercept])
+        self.n_iter_ = solution.n_iter
+        return self
+
+    def _prepare(self, X, y, sample_weight) -> _Problem:
+        """Check everything, leave out samples without weight, and compute the kernel matrix."""
+        self._check_parameters()
+        sparse = accepted_sparse(self.kernel)
+        X, y = validate_data(self, in_known_numbers(X), y, accept_sparse=sparse, dtype=np.float64)
+        X = without_duplicates(X)
+        check_classification_targets(y)
+        weights = check_sample_weight(sample_weight, X)
+        support = np.flatnonzero(weights > 0)
+        classes, sides = np.unique(y[support], return_inverse=True)
+        check_two(classes, type(self).__name__, weighed=len(support) < len(y))
+        kernel = self._make_kernel(X, weights)
+        if self.kernel != "precomputed":
+            vectors = X[support]
+            K = gram(kernel, vectors)
+        else:
+            vectors = np.empty((0, 0))
+            K = gram(kernel, X)
+            K = K if len(support) == len(K) else K[np.ix_(support, support)]
+        return _Problem(classes, kernel, support, vectors, K, sides == 1, weights[support])
+
+    def _start(self, n: int) -> tuple[NDArray[np.float64], float] | None:
+        """Return the last solution, if it is wanted and has the right size."""
+        if not (self.warm_start and hasattr(self, "dual_coef_")):
+            return None
+        return (self.dual_coef_[0], self.intercept_[0]) if self.dual_coef_.size == n else None
+
+    def _check_parameters(self) -> None:
+        for name, (holds, wanted) in _CONSTRAINTS.items():
+            value = getattr(self, name)
+            if not holds(value):
+                raise ValueError(f"{name} must be {wanted}, got {value!r}.")
+
+    def _make_kernel(self, X, weights: NDArray[np.float64]) -> Kernel:
+        has_gamma = self.kernel in ("rbf", "poly", "sigmoid")
+        gamma = scale_gamma(self.gamma, X, weights) if has_gamma else 1.0
+        return Kernel(self.kernel, gamma, self.degree, self.coef0)
+
+    def decision_function(self, X) -> NDArray[np.float64]:
+        """Return the log-odds of the second class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features), or (n, n_train)
+            Samples; their kernel with the training samples for ``kernel="precomputed"``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        sparse = accepted_sparse(self.kernel_.name)
+        X = in_known_numbers(X)
+        X = validate_data(self, X, accept_sparse=sparse, dtype=np.float64, reset=False)
+        X = without_duplicates(X)
+        S = self.support_vectors_ if sparse else self.support_
+        origin = self.kernel_.origin(S)
+        rows, size = self.kernel_.rows(S, origin), max(1, BLOCK_ENTRIES // len(self.support_))
+        f = np.empty(X.shape[0])
+        for first in range(0, X.shape[0], size):
+            block = X[first : first + size]
+            if issparse(block) and not issparse(S):
+                block = block.toarray()
+            K = self.kernel_.product(rows, self.kernel_.columns(block, origin))
+            f[first : first + size] = self.dual_coef_[0] @ K + self.intercept_[0]
+        return f
+
+    def predict(self, X) -> NDArray[Any]:
+        """Return the more probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        positive = self.decision_function(X) > 0
+        return self.classes_[positive.astype(np.intp)]
+
+    def predict_proba(self, X) -> NDArray[np.float64]:
+        """Return the probabilities of both classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Columns in the order of ``classes_``.
+        """
+        f = self.decision_function(X)
+        return np.column_stack([expit(-f), expit(f)])
+
+    def predict_log_proba(self, X) -> NDArray[np.float64]:
+        """Return the logarithms of the probabilities, however small these are.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+        """
+        f = self.decision_function(X)
+        return -np.column_stack([np.logaddexp(0.0, f), np.logaddexp(0.0, -f)])
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        return tags
+
+
+class _Problem(NamedTuple):
+    classes: NDArray[Any]
+    kernel: Kernel
+    support: NDArray[np.intp]
+    vectors: Any
+    K: NDArray[np.float64]
+    positive: NDArray[np.bool_]
+    weights: NDArray[np.float64]
+
+
+class KernelLogisticPath(NamedTuple):
+    """Kernel logistic regressions along C; see :func:`kernel_logistic_path`."""
+
+    Cs: NDArray[np.float64]
+    """The values of C, in the order they were given; shape (m,)."""
+    dual_coef: NDArray[np.float64]
+    """Dual coefficients, shape (m, n): 0 for samples of weight 0."""
+    intercept: NDArray[np.float64]
+    """Biases, shape (m,)."""
+    n_iter: NDArray[np.intp]
+    """Newton steps, shape (m,)."""
+
+
+def kernel_logistic_path(
+    X,
+    y,
+    Cs: ArrayLike,
+    *,
+    kernel: str | Callable[..., Any] = "rbf",
+    gamma: str | float = "scale",
+    degree: int = 3,
+    coef0: float = 0.0,
+    tol: float = 1e-8,
+    max_iter: int = 100,
+    sample_weight=None,
+) -> KernelLogisticPath:
+    """Fit kernel logistic regressions for many C: one kernel matrix, each from the last.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, n_features), or (n, n)
+        Training data; the kernel matrix for ``kernel="precomputed"``.
+    y : array-like of shape (n,)
+        Labels of two classes.
+    Cs : array-like of shape (m,)
+        Values of C, in any order; they are taken from the smallest to the largest.
+    kernel, gamma, degree, coef0, tol, max_iter
+        As in :class:`KernelLogisticRegression`.
+    sample_weight : array-like of shape (n,), optional
+        Multiplies C per sample.
+
+    Returns
+    -------
+    KernelLogisticPath
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from manyclass.learners.kernel_logistic.regression import kernel_logistic_path
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = kernel_logistic_path(scale(X), y, [0.1, 1, 10])
+    >>> path.dual_coef.shape
+    (3, 569)
+    >>> path.intercept.round(2)
+    array([-0.02, -0.36, -0.63])
+    """
+    Cs = np.asarray(Cs, dtype=np.float64)
+    if Cs.ndim != 1 or len(Cs) == 0 or not ((Cs > 0) & (Cs < np.inf)).all():
+        raise ValueError(f"Cs must be a list of positive numbers, got {Cs}.")
+    model = KernelLogisticRegression(
+        kernel=kernel, gamma=gamma, degree=degree, coef0=coef0, tol=tol, max_iter=max_iter
+    )
+    problem = model._prepare(X, y, sample_weight)
+    dual_coef = np.zeros((len(Cs), n_samples(X)))
+    intercept, n_iter = np.empty(len(Cs)), np.empty(len(Cs), dtype=np.intp)
+    start, solutions = None, []
+    for m in np.argsort(Cs, kind="stable"):
+        bound = Cs[m] * problem.weights
+        solution = solve(
+            problem.K, problem.positive, bound, tol=tol, max_iter=max_iter, start=start
+        )
+        start = dual_coef[m, problem.support], intercept[m] = solution.dual, solution.intercept
+        n_iter[m] = solution.n_iter
+        solutions.append(solution)
+    warn_of_solutions(solutions, tol, stacklevel=3)
+    return KernelLogisticPath(Cs, dual_coef, intercept, n_iter)

@@ -1,0 +1,417 @@
+"""Nearest neighbours of two classes, with distances biased for one of them.
+
+Hastie & Tibshirani (1998), section 3: the number of neighbours and the bias are
+chosen for every pair of classes by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.sparse import csr_array, issparse
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import pairwise_distances
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from manyclass._lib.messages import quoted
+from manyclass._lib.restoring import unchanged_on_error
+from manyclass._lib.rows import without_duplicates
+from manyclass._lib.sklearn import in_known_numbers
+from manyclass.learners._two_classes import encode_binary
+from manyclass.learners.kernels.neighbors import (
+    contrast_distances,
+    count_distance_errors,
+    count_vote_errors,
+    count_votes,
+    euclidean,
+    nearest,
+)
+
+MOST_VOTES = 25
+MOST_OF_CLASS = (MOST_VOTES + 1) // 2  # so many of a class decide the vote
+WIDEST, STEPS = 1.4, 14  # biases on either side of 1
+SLOPES = 0.01, 1000.0
+BLOCK_ENTRIES = 2**20  # distances held at a time: 8 MB
+LARGEST = 1e300  # distance of which many can be added
+
+_Near = tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]
+"""What :func:`nearest` finds for some rows: distances, how many, and how many more are as near."""
+
+
+class _ClassDistances:
+    """The mean distances to the J nearest samples of either class are compared."""
+
+    among = "samples of the larger class"  # what J counts
+    most_by_default = MOST_OF_CLASS
+
+    def most(self, n_of_class: NDArray[np.intp]) -> int:
+        """Return the largest J that these numbers of samples allow."""
+        return n_of_class.max()
+
+    def count_errors(self, near: _Near, sides, biases, errors) -> None:
+        """Add the errors of some rows to those of every bias and J."""
+        count_distance_errors(*near[:2], sides, biases, errors)
+
+    def measure(self, near: _Near, bias: float, J: int) -> NDArray[np.float64]:
+        """Return what is in favour of the second class: log-odds but for a slope."""
+        contrasts = np.empty(len(near[0]))
+        contrast_distances(*near[:2], bias, J, contrasts)
+        return contrasts
+
+    def doubt(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return where, among these sizes of evidence, a sample may as well be wrong."""
+        return sizes  # everywhere: the largest is 1 as soon as a sample is there twice
+
+
+class _Votes:
+    """The J nearest of all samples vote: log-odds of Laplace's rule of succession."""
+
+    among = "other samples of both classes"
+    most_by_default = MOST_VOTES
+
+    def most(self, n_of_class: NDArray[np.intp]) -> int:
+        return n_of_class.sum() - 1
+
+    def count_errors(self, near: _Near, sides, biases, errors) -> None:
+        count_vote_errors(*near, sides, biases, errors)
+
+    def measure(self, near: _Near, bias: float, J: int) -> NDArray[np.float64]:
+        votes = np.empty(len(near[0]))
+        count_votes(*near, bias, J, votes)
+        return np.log((votes + 1.0) / (J - votes + 1.0))
+
+    def doubt(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        return sizes.max(keepdims=True)  # no vote is more than unanimous
+
+
+_Evidence = _ClassDistances | _Votes
+
+EVIDENCE: dict[str, _Evidence] = {"distances": _ClassDistances(), "votes": _Votes()}
+
+
+def _fit_slope(values: NDArray[np.float64], sides: NDArray[np.intp], evidence: _Evidence) -> float:
+    """Return the slope of least log-loss, positive so that labels remain those of the evidence.
+
+    One more sample is right and one is wrong, spread evenly over where there is doubt:
+    the slope stays finite where no sample is wrong.
+    """
+    right = np.where(sides == 1, values, -values)
+    sizes = np.abs(right)
+    doubt = evidence.doubt(sizes)
+    weights = np.repeat([1.0, 1.0 / doubt.size], [right.size, 2 * doubt.size])
+    right = np.concatenate([right, doubt, -doubt])
+    order = np.lexsort((weights, right))  # rounded alike in any order of the samples
+    right, weights = right[order], weights[order]
+
+    def derivative(slope):
+        return -(weights * right * expit(-slope * right)).sum()
+
+    low, high = SLOPES
+    if derivative(low) >= 0:  # no better than chance
+        return low
+    high /= min(1.0, sizes.max())  # contrasts are small where all distances are nearly alike
+    return high if derivative(high) <= 0 else float(brentq(derivative, low, high))
+
+
+class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
+    """Binary nearest neighbours with a biased distance, chosen by leave-one-out.
+
+    Distances to samples of the second class are multiplied by a bias, and the nearest
+    samples decide: by their mean distance in either class, or by votes. Both the bias
+    and the number of neighbours J minimise the leave-one-out error of this pair of
+    classes (Hastie & Tibshirani 1998, section 3).
+
+    Parameters
+    ----------
+    n_neighbors : int, array-like of int or None, default=None
+        The numbers of neighbours J to choose from. With distances, J counts the samples
+        of each class, and numbers above the size of the larger class are passed over;
+        ``None`` means 1 to 13. With votes, J counts the samples of both classes
+        together, and numbers above all samples less one are passed over; ``None``
+        means 1 to 25.
+    biases : float, array-like of float or None, default=None
+        The factors to choose from. ``None`` means 29 factors from 1/1.4 to 1.4 in
+        equal ratios, 1 among them.
+    evidence : {"distances", "votes"}, default="distances"
+        What the neighbours say. "distances": a class is as far as the J nearest of its
+        samples are on average, all of them if it has fewer, and the nearer class is
+        taken. "votes": the J nearest of all samples vote, as in the paper.
+    metric : str or callable, default="euclidean"
+        A metric of :func:`sklearn.metrics.pairwise_distances` other than
+        "precomputed".
+
+    Attributes
+    ----------
+    n_neighbors_ : int
+        The chosen J.
+    bias_ : float
+        The chosen bias: below 1 the second class is favoured.
+    loo_error_ : float
+        Leave-one-out error of the training set with both, the least of all.
+    slope_ : float
+        What the evidence is multiplied by to be log-odds.
+    classes_ : ndarray of shape (2,)
+        The class labels.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X has them.
+
+    See Also
+    --------
+    manyclass.learners.thresholds.ThresholdOptimized : The same for a logit.
+
+    Notes
+    -----
+    Votes and distances are two views of one rule. Of J = 2m - 1 neighbours the second
+    class has the majority if and only if its m-th nearest sample, with the bias, is
+    nearer than the m-th nearest of the first. A vote compares two class distances, but
+    has few outcomes, too few to say how sure a pair is, which coupling needs to know;
+    the paper does not say how its votes became probabilities. Hence the default:
+    with the distances d_0 and d_1 of the two classes and the bias f, the log-odds of the
+    second class are a (d_0 - f d_1) / (d_0 + f d_1). The slope a minimises the log-loss
+    of the training samples, each left out of its own neighbours. The mean distance of
+    the J nearest varies less than the distance of the J-th. The contrast lies between -1
+    and 1 and depends on ratios of distances only. It is 0, and the label the first
+    class, where both distances are zero, or are alike but for rounding.
+
+    With votes, m of J for the second class give it the share (m + 1) / (J + 2),
+    Laplace's rule of succession, whose log-odds are multiplied by such a slope. The
+    share alone will not do: the one neighbour of a pair with J = 1 never amounts to more
+    than 2/3, the 25 of another pair to 26/27, and coupling favours the classes whose
+    pairs have many. A draw gives half a vote more to the side that is nearer, so the
+    label is always the more probable class. Samples at the same distance share the
+    places that are left among the J. If even so the sides are alike, both have
+    probability 1/2 and the label is the first class.
+
+    For the slope one more sample is right and one is wrong, so that it remains finite
+    where all are right: with unanimous votes, or spread over the contrasts of all
+    samples. Where the evidence of all samples is of the same size, as with one vote,
+    the probability of the label is its leave-one-out accuracy, smoothed by Laplace's
+    rule.
+
+    Among choices with the same leave-one-out error, the bias nearest to 1 is taken,
+    which departs least from the plain rule, and then the largest J, whose
+    probabilities vary least. Nothing depends on the order of the training samples.
+
+    All choices are evaluated in one pass over the distances, which are computed for a
+    few rows at a time. Weights of samples are not supported: neighbours are counted,
+    and "the J nearest" has no meaning for half a sample.
+
+    References
+    ----------
+    T. Hastie and R. Tibshirani (1998), Classification by pairwise coupling, Annals of
+    Statistics 26, 451-471, section 3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manyclass import CoupledClassifier
+    >>> from manyclass.learners.pairwise_neighbors import PairwiseNeighbors
+    >>> X, y = load_iris(return_X_y=True)
+    >>> pair = PairwiseNeighbors().fit(X[50:], y[50:])
+    >>> pair.n_neighbors_, round(pair.bias_, 2), pair.loo_error_
+    (12, 1.02, 0.03)
+    >>> round(CoupledClassifier(PairwiseNeighbors(), combiner="ht").fit(X, y).score(X, y), 2)
+    0.99
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int | ArrayLike | None = None,
+        biases: float | ArrayLike | None = None,
+        *,
+        evidence: Literal["distances", "votes"] = "distances",
+        metric="euclidean",
+    ):
+        self.n_neighbors = n_neighbors
+        self.biases = biases
+        self.evidence = evidence
+        self.metric = metric
+
+    def fit(self, X, y):
+        """Keep the samples, and choose the number of neighbours and the bias.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+            Training data.
+        y : array-like of shape (n,)
+            Labels of two classes.
+
+        Returns
+        -------
+        self
+        """
+        if self.metric == "precomputed":
+            raise ValueError(
+                "metric='precomputed' is not supported: pass the samples and a function of two of "
+                "them as metric."
+            )
+        with unchanged_on_error(self):
+            return self._fit(X, y)
+
+    def _fit(self, X, y):
+        X = self._check_rows(X, reset=True)
+        classes, sides = encode_binary(y, type(self).__name__)
+        check_consistent_length(X, sides)
+        evidence, n_of_class = self._check_evidence(), np.bincount(sides)
+        candidates = self._check_candidates(evidence, evidence.most(n_of_class))
+        biases = self._check_biases()
+        order = np.argsort(sides, kind="stable")
+        X, sides = X[order], sides[order]  # class by class, as the kernels take them
+        self._fit_X, self._n_of_class, self.classes_ = X, n_of_class, classes
+        errors = np.zeros((len(biases), candidates[-1]), dtype=np.int64)
+        left_out = list(self._nearest(X, candidates[-1], leave_out=True))
+        for rows, near in left_out:
+            evidence.count_errors(near, sides[rows], biases, errors)
+        self._choose(errors[:, candidates - 1], candidates, biases)
+        self.slope_ = _fit_slope(self._measure(left_out), sides, evidence)
+        return self
+
+    def _choose(self, errors, candidates, biases) -> None:
+        """Take the cell of least error; then the bias nearest to 1, then the largest J."""
+        rows, columns = np.nonzero(errors == errors.min())
+        size = np.abs(np.log(biases)).round(12)  # f and 1/f are equally far from 1
+        best = np.lexsort((biases[rows], -candidates[columns], size[rows]))[0]
+        self.bias_ = float(biases[rows[best]])
+        self.n_neighbors_ = int(candidates[columns[best]])
+        self.loo_error_ = float(errors.min() / self._n_of_class.sum())
+
+    def predict_proba(self, X):
+        """Return the class probabilities.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+        """
+        d = self.decision_function(X)
+        return expit(np.column_stack([-d, d]))
+
+    def decision_function(self, X):
+        """Return the log-odds of the second class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self, "slope_")
+        X = self._check_rows(X, reset=False)
+        return self.slope_ * self._measure(self._nearest(X, self.n_neighbors_))
+
+    def predict(self, X):
+        """Return the more probable class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        second = self.decision_function(X) > 0
+        return self.classes_[second.astype(np.intp)]
+
+    def _measure(self, blocks: Iterable[tuple[slice, _Near]]) -> NDArray[np.float64]:
+        """Return the evidence for the second class, of all rows of the blocks."""
+        evidence = self._check_evidence()
+        return np.concatenate(
+            [evidence.measure(near, self.bias_, self.n_neighbors_) for _, near in blocks]
+        )
+
+    def _nearest(self, X, most: int, leave_out: bool = False) -> Iterator[tuple[slice, _Near]]:
+        """Yield a few rows at a time, with what :func:`nearest` finds for them."""
+        step = max(1, BLOCK_ENTRIES // self._fit_X.shape[0])
+        for first in range(0, X.shape[0], step):
+            rows = slice(first, min(first + step, X.shape[0]))
+            D = self._distances(X[rows])
+            if not (D <= LARGEST).all():
+                raise ValueError(
+                    f"distances of rows {rows.start} to {rows.stop - 1} of X are not finite, or "
+                    f"above {LARGEST:g}, with metric={self.metric!r}: scale the features."
+                )
+            distances = np.empty((len(D), 2, most))
+            kept, more = (np.empty((len(D), 2), dtype=np.intp) for _ in range(2))
+            own = first if leave_out else -1
+            nearest(D, self._n_of_class[0], own, distances, kept, more)
+            yield rows, (distances, kept, more)
+
+    def _distances(self, X) -> NDArray[np.float64]:
+        """Return the distances of these rows to all training samples."""
+        if issparse(X) != issparse(self._fit_X):
+            X = X.toarray() if issparse(X) else csr_array(X)
+        if self.metric == "euclidean" and not issparse(X):
+            out = np.empty((len(X), len(self._fit_X)))
+            euclidean(X, self._fit_X, out)
+            return out
+        D = pairwise_distances(X, self._fit_X, metric=self.metric)
+        return np.require(D, np.float64, ["C", "W"])
+
+    def _check_rows(self, X, reset: bool):
+        X = validate_data(
+            self,
+            in_known_numbers(X),
+            reset=reset,
+            accept_sparse="csr",
+            accept_large_sparse=self.metric == "euclidean",
+            dtype=np.float64,
+        )
+        # One kind of array, so that the kernels are compiled once.
+        return without_duplicates(X) if issparse(X) else np.require(X, requirements=["C", "W"])
+
+    def _check_evidence(self) -> _Evidence:
+        """Return what the name stands for."""
+        if not isinstance(self.evidence, str) or self.evidence not in EVIDENCE:
+            names = " or ".join(map(repr, EVIDENCE))
+            raise ValueError(f"evidence must be {names}, got {quoted(self.evidence)}.")
+        return EVIDENCE[self.evidence]
+
+    def _check_candidates(self, evidence: _Evidence, most: int) -> NDArray[np.intp]:
+        """Return numbers of neighbours, as far as there are as many."""
+        if self.n_neighbors is None:
+            return np.arange(1, min(evidence.most_by_default, most) + 1)
+        given = np.unique(self.n_neighbors)
+        if given.dtype.kind not in "iu" or given.size == 0 or given[0] < 1:
+            raise ValueError(
+                "n_neighbors must be None, a positive integer or several of them, got "
+                f"{self.n_neighbors!r}."
+            )
+        if given[0] > most:
+            raise ValueError(
+                f"n_neighbors={self.n_neighbors!r}, but there are only {most} {evidence.among}: "
+                "choose fewer neighbours."
+            )
+        return given[given <= most].astype(np.intp)
+
+    def _check_biases(self) -> NDArray[np.float64]:
+        """Return the factors to choose from."""
+        if self.biases is None:
+            return WIDEST ** (np.arange(-STEPS, STEPS + 1) / STEPS)
+        given = np.unique(self.biases)
+        is_real = given.dtype.kind in "fiu" and given.size > 0
+        if not is_real or not (np.isfinite(given) & (given > 0)).all():
+            raise ValueError(
+                f"biases must be None, a positive number or several of them, got {self.biases!r}."
+            )
+        return given.astype(np.float64)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags

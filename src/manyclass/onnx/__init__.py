@@ -1,0 +1,10 @@
+"""Fitted models as graphs that run without Python: :func:`to_onnx`.
+
+A graph is a chain of pieces, one for each room of the model: scalers, the bank of binary
+models, calibration, combiner, temperature. Each piece is planned before any is built, so
+that all that stands in the way is told at once.
+"""
+
+from manyclass.onnx.model import to_onnx
+
+__all__ = ["to_onnx"]

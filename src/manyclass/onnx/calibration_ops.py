@@ -1,0 +1,99 @@
+"""Scores to binary probabilities, and the temperature of the coupled ones."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyclass.calibration import Calibration, Isotonic, RobustSigmoid, Sigmoid
+from manyclass.calibration.base import FARTHEST
+from manyclass.onnx.graph import Graph, Piece, Unsupported
+
+
+def plan_calibration(calibration: Calibration | None) -> Piece:
+    """Return the piece (l, n) -> (l, n) of a fitted calibration."""
+    if calibration is None:
+        return lambda graph, scores: scores
+    if type(calibration) is Sigmoid or type(calibration) is RobustSigmoid:
+        return _sigmoids(calibration)
+    if type(calibration) is Isotonic:
+        return _curves(calibration)
+    raise Unsupported(
+        f"the calibration {type(calibration).__name__} has no graph here. Use 'sigmoid', "
+        "'robust-sigmoid', 'isotonic' or, for estimators with predict_proba, None."
+    )
+
+
+def _sigmoids(calibration: Sigmoid) -> Piece:
+    slopes, intercepts = calibration.slopes_[:, None], calibration.intercepts_[:, None]
+
+    def piece(graph: Graph, scores: str) -> str:
+        scores = graph.clip(scores, -FARTHEST, FARTHEST)
+        if isinstance(calibration, RobustSigmoid):
+            scores = _drawn_in(graph, scores, calibration.limits_[:, None])
+        return graph.inverse_odds(graph.call("Add", graph.call("Mul", scores, slopes), intercepts))
+
+    return piece
+
+
+def _drawn_in(graph: Graph, scores: str, limits: NDArray[np.float64]) -> str:
+    """Draw in what lies far out, as :func:`~manyclass.calibration.tails.draw_in` does."""
+    limits = np.minimum(limits, FARTHEST)  # whatever is not infinite lies within
+    sizes = graph.call("Abs", scores)
+    beyond = graph.call("Sub", graph.call("Log", sizes), np.log(limits))
+    beyond = graph.call("Mul", graph.call("Add", graph.call("Max", beyond, 0.0), 1.0), limits)
+    return graph.call("Mul", graph.call("Min", sizes, beyond), graph.call("Sign", scores))
+
+
+def _curves(calibration: Isotonic) -> Piece:
+    """Interpolate between thresholds, found by bisection for all columns at once.
+
+    The thresholds of a column are a row of a table, filled up with infinity to a power of
+    two. Its last threshold has slope 0: nothing lies beyond.
+    """
+    knots, levels, slopes = _tables(calibration)
+    width = knots.shape[1]
+    starts = width * np.arange(len(knots))[:, None]
+    lowest = knots[:, :1]
+    highest = np.where(np.isfinite(knots), knots, -np.inf).max(axis=1, keepdims=True)
+
+    def piece(graph: Graph, scores: str) -> str:
+        scores = graph.call("Max", graph.call("Min", scores, highest), lowest)
+        tables = [graph.constant(table.ravel()) for table in (knots, levels, slopes)]
+        place = graph.constant(starts)
+        step = width // 2
+        while step:
+            knot = graph.call("Gather", tables[0], graph.call("Add", place, step))
+            beyond = graph.cast(graph.call("LessOrEqual", knot, scores), np.int64)
+            place = graph.call("Add", place, graph.call("Mul", beyond, step))
+            step //= 2
+        knot, level, slope = (graph.call("Gather", table, place) for table in tables)
+        rise = graph.call("Mul", slope, graph.call("Sub", scores, knot))
+        return graph.call("Add", level, rise)
+
+    return piece
+
+
+def _tables(calibration: Isotonic) -> tuple[NDArray[np.float64], ...]:
+    """Return thresholds, values there and slopes beyond, each (l, a power of two)."""
+    curves = [(curve.X_thresholds_, curve.y_thresholds_) for curve in calibration.curves_]
+    width = 1 << (max(len(x) for x, _ in curves) - 1).bit_length()
+    knots = np.full((len(curves), width), np.inf)
+    levels, slopes = np.zeros((2, len(curves), width))
+    for column, (x, y) in enumerate(curves):
+        knots[column, : len(x)], levels[column, : len(x)] = x, y
+        slopes[column, : len(x) - 1] = np.diff(y) / np.diff(x)
+    return knots, levels, slopes
+
+
+def plan_temperature(s: float, least: NDArray[np.float64]) -> Piece:
+    """Return the piece (k, n) -> (k, n) that raises to the power s, and keeps the least."""
+
+    def piece(graph: Graph, p: str) -> str:
+        if s != 1.0:
+            p = graph.call("Softmax", graph.call("Mul", graph.call("Log", p), s), axis=0)
+        if not least.any():
+            return p
+        return graph.call("Add", graph.call("Mul", p, 1.0 - least.sum()), least[:, None])
+
+    return piece

@@ -1,0 +1,237 @@
+"""to_onnx: a fitted classifier as one graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from manyclass._lib.messages import quoted
+from manyclass.fitting import CoupledBase
+from manyclass.onnx.calibration_ops import plan_calibration, plan_temperature
+from manyclass.onnx.combiner_ops import plan_combiner
+from manyclass.onnx.graph import Graph, Piece, Unsupported, import_onnx
+from manyclass.onnx.scaler_ops import plan_scaler
+from manyclass.onnx.score_ops import plan_scores
+
+if TYPE_CHECKING:
+    import onnx
+
+LEAST_OPSET = 13  # the first in which sums take their axes as an input
+
+
+def to_onnx(
+    model: Any,
+    *,
+    dtype: DTypeLike = np.float64,
+    opset: int = 17,
+    name: str = "manyclass",
+) -> onnx.ModelProto:
+    """Return a fitted classifier as an ONNX graph, for predictions without Python.
+
+    Needs the package ``onnx``: ``pip install 'manyclass[onnx]'``.
+
+    Parameters
+    ----------
+    model : CoupledClassifier, CoupledSVC or Pipeline
+        Fitted. A pipeline ends in one of the two, and what comes before are
+        :class:`~sklearn.preprocessing.StandardScaler`,
+        :class:`~sklearn.preprocessing.MinMaxScaler`,
+        :class:`~sklearn.preprocessing.MaxAbsScaler` or
+        :class:`~sklearn.preprocessing.RobustScaler`.
+    dtype : float64 or float32, default=float64
+        Type of the input and of the probabilities. The graph computes in float64 either way.
+    opset : int, default=17
+        Version of the set of operators, at least 13. Older runtimes need lower ones.
+    name : str, default="manyclass"
+        Name of the graph.
+
+    Returns
+    -------
+    onnx.ModelProto
+        With input ``X`` of shape (n, n_features), n any number of rows, 0 included; and
+        outputs ``probabilities`` of shape (n, k) and ``labels`` of shape (n,), which are
+        int64 or strings as ``classes_`` are. Its metadata name the classes.
+
+    Raises
+    ------
+    NotImplementedError
+        If parts of the model have no graph. All of them are listed, with the reasons.
+
+    Notes
+    -----
+    Estimators: linear models, :class:`~sklearn.svm.SVC`, :class:`~sklearn.svm.NuSVC` with
+    kernels that have names, and
+    :class:`~manyclass.learners.KernelLogisticRegression`. Calibration: all. Combiners: all
+    that have a closed form ("wlw1", "wlw2", "pkpd", "logit", "refregier-vallet",
+    "ht-noniterative", "vote", "noniterative", "normalize") and the trained ones
+    ("softmax", "softmax-simplified"). Codes: all.
+
+    Probabilities are those of ``predict_proba`` for the same numbers in float64, up to
+    rounding. The label is the first of the classes of the largest probability: "vote"
+    chooses at random among classes that tie. Values are not checked: rows with NaN or
+    infinity, which ``predict_proba`` refuses, get an answer without meaning.
+
+    All rows of a call are worked on at once. Memory grows with their number times the
+    support vectors of one class for kernel machines, and times a few k² for "wlw1" and
+    "wlw2": pass large data in batches. Support vectors of a model that was fitted on sparse
+    data are stored, and rows are read, as dense arrays.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manyclass import CoupledSVC
+    >>> from manyclass.onnx import to_onnx
+    >>> X, y = load_iris(return_X_y=True)
+    >>> graph = to_onnx(CoupledSVC(C=10).fit(X, y))
+    >>> [value.name for value in graph.graph.output]
+    ['probabilities', 'labels']
+
+    It is saved by ``onnx.save(graph, path)``, and run by ONNX Runtime, here from Python:
+
+    >>> import onnxruntime
+    >>> session = onnxruntime.InferenceSession(graph.SerializeToString())
+    >>> probabilities, labels = session.run(None, {"X": X[[0, 70, 133]]})
+    >>> probabilities.round(2)
+    array([[0.99, 0.  , 0.  ],
+           [0.  , 0.51, 0.49],
+           [0.  , 0.46, 0.54]])
+    """
+    onnx = import_onnx()
+    _check_options(dtype, opset, onnx.defs.onnx_opset_version())
+    steps, classifier = _open(model)
+    *chain, winner = _plan(steps, classifier)
+    graph = Graph()
+    values = graph.call("Transpose", graph.cast("X", np.float64), perm=[1, 0])
+    for piece in chain:
+        values = piece(graph, values)
+    graph.name(graph.cast(graph.call("Transpose", values, perm=[1, 0]), dtype), "probabilities")
+    graph.name(winner(graph, values), "labels")
+    return _make_model(graph, classifier, np.dtype(dtype), opset, name)
+
+
+def _check_options(dtype: DTypeLike, opset: int, newest: int) -> None:
+    if dtype is None or np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be np.float64 or np.float32, got {quoted(dtype)}.")
+    if not LEAST_OPSET <= opset <= newest:
+        raise ValueError(
+            f"opset must be from {LEAST_OPSET} to {newest}, the newest of the onnx that is "
+            f"installed, got {quoted(opset)}."
+        )
+
+
+def _open(model: Any) -> tuple[list[Any], CoupledBase]:
+    """Return the steps before the classifier, and the classifier."""
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    classifier = steps.pop()
+    if not isinstance(classifier, CoupledBase):
+        found = "" if classifier is model else "a Pipeline that ends in "
+        remedy = " Pass its best_estimator_." if hasattr(model, "best_estimator_") else ""
+        raise ValueError(
+            "model must be a CoupledClassifier, a CoupledSVC or a Pipeline that ends in one, got "
+            f"{found}{type(classifier).__name__}.{remedy}"
+        )
+    check_is_fitted(classifier)
+    return steps, classifier
+
+
+def _plan(steps: list[Any], classifier: Any) -> list[Piece]:
+    """Return the pieces of the chain and, last, that of the labels; or all that has none."""
+    code, d = classifier.code_, classifier.n_features_in_
+    plans: list[Callable[[], Piece]] = [
+        *(partial(plan_scaler, step) for step in steps),
+        partial(plan_scores, classifier.bank_, code, d),
+        partial(plan_calibration, classifier.calibration_),
+        partial(plan_combiner, classifier.combiner_, code, classifier.weights_),
+        partial(plan_temperature, classifier.temperature_, classifier.least_proba_),
+        partial(_plan_labels, classifier.classes_),
+    ]
+    pieces, reasons = [], []
+    for plan in plans:
+        try:
+            pieces.append(plan())
+        except Unsupported as reason:
+            reasons.append(f"- {reason}")
+    if reasons:
+        raise NotImplementedError("\n".join(["this model cannot be exported to ONNX:", *reasons]))
+    return pieces
+
+
+def _plan_labels(classes: NDArray[Any]) -> Piece:
+    """Return the piece (k, n) -> (n,) that names the class of the largest value."""
+    constant = _as_tensor(classes)
+
+    def piece(graph: Graph, p: str) -> str:
+        winners = graph.call("ArgMax", p, axis=0, keepdims=0)
+        return graph.call("Gather", constant, winners, axis=0)
+
+    return piece
+
+
+def _as_tensor(classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the classes in a type that tensors have."""
+    kind = classes.dtype.kind
+    if kind == "i" or (kind == "u" and classes.max() <= np.iinfo(np.int64).max):
+        return classes.astype(np.int64)
+    if kind == "f":
+        return classes.astype(np.float64)
+    if all(isinstance(label, str) for label in classes):
+        return classes.astype(object)
+    if kind in "bu":
+        return classes
+    raise Unsupported(
+        f"labels of dtype {classes.dtype} have no type in ONNX. Fit the model with labels that are "
+        "integers or strings."
+    )
+
+
+def _make_model(
+    graph: Graph,
+    classifier: Any,
+    dtype: np.dtype[Any],
+    opset: int,
+    name: str,
+) -> onnx.ModelProto:
+    from manyclass import __version__
+
+    onnx = import_onnx()
+    helper = onnx.helper
+    kinds = dtype, _as_tensor(classifier.classes_).dtype
+    number, label = map(helper.np_dtype_to_tensor_dtype, kinds)
+    k = len(classifier.classes_)
+    body = helper.make_graph(
+        graph.nodes,
+        name,
+        [helper.make_tensor_value_info("X", number, ["n", classifier.n_features_in_])],
+        [
+            helper.make_tensor_value_info("probabilities", number, ["n", k]),
+            helper.make_tensor_value_info("labels", label, ["n"]),
+        ],
+        graph.constants,
+    )
+    opsets = [helper.make_opsetid("", opset)]
+    model = helper.make_model(
+        body,
+        opset_imports=opsets,
+        # The oldest format that will do: runtimes refuse newer ones than they know.
+        ir_version=helper.find_min_ir_version_for(opsets),
+        producer_name="manyclass",
+        producer_version=__version__,
+    )
+    helper.set_model_props(model, _metadata(classifier))
+    return model
+
+
+def _metadata(classifier: Any) -> dict[str, str]:
+    return {
+        "classes": json.dumps(_as_tensor(classifier.classes_).tolist()),
+        "estimator": type(classifier._base_estimator()).__name__,
+        "combiner": classifier.combiner_.key,
+        "temperature": repr(float(classifier.temperature_)),
+    }

@@ -1,0 +1,172 @@
+"""Banks of binary models: features (d, n) to scores (l, n)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.svm import SVC, NuSVC
+
+from manyclass import codes
+from manyclass.banks import Bank, ConstantModel, KernelBank, KernelLogisticBank, LinearBank
+from manyclass.banks.svm.groups import Group
+from manyclass.banks.svm.kernels import Kernel
+from manyclass.onnx.graph import Graph, Piece, Unsupported
+
+Array = NDArray[np.float64]
+
+
+def plan_scores(bank: Bank, code: NDArray[np.int8], n_features: int) -> Piece:
+    """Return the piece (d, n) -> (l, n) of a fitted bank.
+
+    Parameters
+    ----------
+    bank : Bank
+    code : int8 array of shape (k, l)
+    n_features : d
+    """
+    if type(bank) is LinearBank:
+        margins = _linear(bank.coef.T, bank.intercept)
+        return _with_link(margins, bank.kind == "probability", bank.huber)
+    if type(bank) in (KernelBank, KernelLogisticBank):
+        margins = _plan_kernel_machines(bank, code, n_features)
+        return _with_link(margins, bank.kind == "probability", huber=False)
+    if bank.constant.all():  # one side only, in all columns: nothing was fitted
+        certain = np.array([model.margin for model in bank.models])
+        margins = _linear(np.zeros((len(certain), n_features)), certain)
+        return _with_link(margins, bank.kind == "probability", huber=False)
+    raise Unsupported(_why_not({type(m) for m in bank.models} - {ConstantModel}))
+
+
+def _why_not(learners: set[type]) -> str:
+    names = ", ".join(sorted(learner.__name__ for learner in learners))
+    if learners <= {SVC, NuSVC}:
+        return (
+            f"the probabilities that {names} fits itself have no graph here. Use "
+            "calibration='sigmoid', which is fitted on its margins."
+        )
+    return (
+        f"the estimator, {names}, has no graph here: only linear models "
+        f"({', '.join(model.__name__ for model in LinearBank.TYPES)}), SVC, NuSVC and "
+        "KernelLogisticRegression have. Use one of them; a scaler goes in front of the coupled "
+        "classifier, in a Pipeline, and not into its estimator."
+    )
+
+
+def _with_link(margins: Piece, probability: bool, huber: bool) -> Piece:
+    """Follow margins by what makes them probabilities, if that is what the bank answers."""
+    if not probability:
+        return margins
+
+    def logistic(graph: Graph, x: str) -> str:
+        return graph.inverse_odds(graph.call("Neg", margins(graph, x)))
+
+    def zhang(graph: Graph, x: str) -> str:
+        clipped = graph.clip(margins(graph, x), -1.0, 1.0)
+        return graph.call("Mul", graph.call("Add", clipped, 1.0), 0.5)
+
+    return zhang if huber else logistic
+
+
+def _linear(coef: Array, intercept: Array) -> Piece:
+    def piece(graph: Graph, x: str) -> str:
+        return _affine(graph, coef, x, intercept[:, None])
+
+    return piece
+
+
+def _affine(graph: Graph, coef: Array, x: str, constant: Array) -> str:
+    """Multiply and add.
+
+    Not by a product of matrices: ONNX Runtime joins it with the transposition before it, and up to
+    1.22 at least it has no such product in double precision.
+    """
+    return graph.call("Gemm", coef, x, constant)
+
+
+# ---------------------------------------------------------------- kernel machines
+
+
+def _plan_kernel_machines(bank: Any, code: NDArray[np.int8], n_features: int) -> Piece:
+    kernel, groups = bank.kernel, [group for group in bank.groups if len(group.support)]
+    if callable(kernel.name) or kernel.name == "precomputed":
+        kind = "a callable" if callable(kernel.name) else "a precomputed"
+        raise Unsupported(
+            f"{kind} kernel cannot be computed by a graph. Use kernel 'linear', 'poly', 'rbf' or "
+            "'sigmoid'."
+        )
+    if not groups:
+        return _linear(np.zeros((len(bank.intercept), n_features)), bank.intercept)
+    if kernel.name == "linear":
+        coef = sum((_dense(group.duals.T @ group.vectors) for group in groups), start=0.0)
+        return _linear(np.asarray(coef), bank.intercept)
+    paired = codes.pair_columns(code) is not None and len(groups) == len(code)
+    add_up = _sum_of_pairs if paired else _sum_of_all
+
+    def piece(graph: Graph, x: str) -> str:
+        columns = _columns(graph, kernel, bank.origin, x)
+        # One after the other, each to be forgotten once it has been multiplied.
+        blocks = (_kernel_block(graph, kernel, bank.origin, group, columns) for group in groups)
+        sums = add_up(graph, groups, blocks, code)
+        return graph.call("Add", sums, bank.intercept[:, None])
+
+    return piece
+
+
+def _dense(array: Any) -> Array:
+    return array.toarray() if issparse(array) else np.asarray(array)
+
+
+def _columns(graph: Graph, kernel: Kernel, origin: Array | None, x: str) -> str:
+    """Prepare the samples as :meth:`Kernel.columns` does: for rbf (x, 1, |x|^2)."""
+    if kernel.name != "rbf":
+        return x
+    x = x if origin is None else graph.call("Sub", x, origin[:, None])
+    squares = graph.total(graph.call("Mul", x, x), axis=0)
+    return graph.call("Concat", x, graph.ones_like(squares), squares, axis=0)
+
+
+def _kernel_block(
+    graph: Graph, kernel: Kernel, origin: Array | None, group: Group, columns: str
+) -> str:
+    """Return K(S, X) of the support vectors of a class, shape (support vectors, n)."""
+    vectors = _dense(group.vectors)
+    if kernel.name == "rbf":
+        rows = kernel.rows(vectors, origin).prepared
+        return graph.call("Exp", graph.call("MatMul", rows, columns))
+    # Scaled before: ONNX Runtime joins a product and a factor after it, in single precision.
+    affine = _affine(graph, kernel.gamma * vectors, columns, np.full((1, 1), float(kernel.coef0)))
+    if kernel.name == "sigmoid":
+        return graph.call("Tanh", affine)
+    return graph.call("Pow", affine, float(kernel.degree))
+
+
+def _sum_of_all(
+    graph: Graph, groups: list[Group], blocks: Iterable[str], code: NDArray[np.int8]
+) -> str:
+    """Add what the support vectors of all classes say in all columns."""
+    return graph.call(
+        "Sum",
+        *(
+            graph.call("MatMul", group.duals.toarray().T, block)
+            for group, block in zip(groups, blocks, strict=True)
+        ),
+    )
+
+
+def _sum_of_pairs(
+    graph: Graph, groups: list[Group], blocks: Iterable[str], code: NDArray[np.int8]
+) -> str:
+    """Add what the two classes of each column say, which takes 2 / k of the products of all."""
+    parts = [
+        graph.call("MatMul", group.coef.T, block)
+        for group, block in zip(groups, blocks, strict=True)
+    ]
+    both = graph.call("Concat", *parts, axis=0)
+    # Rows of ``both`` are the pairs (class, column), class by class: two of each column.
+    order = np.argsort(np.nonzero(code)[1], kind="stable").reshape(-1, 2)
+    lower, higher = (graph.call("Gather", both, rows.copy(), axis=0) for rows in order.T)
+    return graph.call("Add", lower, higher)

@@ -1,0 +1,1 @@
+"""Out-of-sample scores of the training set: folds, cross-fitting, leave-one-out."""

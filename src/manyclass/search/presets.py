@@ -1,0 +1,118 @@
+"""The methods of Duan et al. (2003), by the names of their tables."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from sklearn.base import ClassifierMixin
+from sklearn.svm import SVC
+
+from manyclass._lib.messages import quoted
+from manyclass.classifier import CoupledClassifier
+from manyclass.learners import KernelLogisticRegression
+
+__all__ = ["DUAN", "Method", "duan"]
+
+
+class Method(NamedTuple):
+    """What one of the paper's methods is made of."""
+
+    learner: type[ClassifierMixin]
+    code: str
+    combiner: str
+    calibration: str | None = None
+
+
+DUAN: dict[str, Method] = {
+    "SMC1va": Method(SVC, "one-vs-rest", "softmax"),
+    "SSMC1va": Method(SVC, "one-vs-rest", "softmax-simplified"),
+    "WTA_SVM": Method(SVC, "one-vs-rest", "winner-takes-all"),
+    "WTA_PSVM": Method(SVC, "one-vs-rest", "normalize", "sigmoid"),
+    "WTA_KLR": Method(KernelLogisticRegression, "one-vs-rest", "normalize"),
+    "SMC1v1": Method(SVC, "one-vs-one", "softmax"),
+    "SSMC1v1": Method(SVC, "one-vs-one", "softmax-simplified"),
+    "MWV_SVM": Method(SVC, "one-vs-one", "max-wins"),
+    "MWV_PSVM": Method(SVC, "one-vs-one", "vote", "sigmoid"),
+    "MWV_KLR": Method(KernelLogisticRegression, "one-vs-one", "max-wins"),
+    "PWC_PSVM": Method(SVC, "one-vs-one", "ht", "sigmoid"),
+    "PWC_KLR": Method(KernelLogisticRegression, "one-vs-one", "ht"),
+}
+"""In the order of Tables 2 and 3."""
+
+
+def duan(
+    name: str,
+    *,
+    C: float = 1.0,
+    gamma: str | float = "scale",
+    cv=5,
+    n_jobs: int | None = None,
+    random_state: int | None = None,
+) -> CoupledClassifier:
+    """Return one of the methods that Duan et al. (2003) compare, as the paper has it.
+
+    All have Gaussian kernels; sigmoids and soft-max functions are fitted to
+    out-of-sample scores; there is no temperature. ``MWV_SVM``, ``MWV_KLR`` and ``WTA_SVM``
+    give labels alone. ``MWV_PSVM`` has ``predict_proba``, unlike in the paper: it is the
+    share of the pairwise votes that a class has won, which ranks the classes, but is no
+    estimate of a probability and never more than 2/k, however certain the machines are.
+
+    Parameters
+    ----------
+    name : str
+        "SMC1va", "SSMC1va", "WTA_SVM", "WTA_PSVM", "WTA_KLR", "SMC1v1", "SSMC1v1",
+        "MWV_SVM", "MWV_PSVM", "MWV_KLR", "PWC_PSVM" or "PWC_KLR".
+    C : float, default=1.0
+        Of the binary classifiers; search over it as ``estimator__C``.
+    gamma : float or {"scale", "auto"}, default="scale"
+        1/(2 sigma^2) of the paper's kernel; search over it as ``estimator__gamma``.
+    cv : int, splitter or "loo", default=5
+        Folds for the out-of-sample scores; the paper has five.
+    n_jobs, random_state : as in :class:`~manyclass.CoupledClassifier`
+
+    Returns
+    -------
+    CoupledClassifier
+
+    References
+    ----------
+    .. [1] K. Duan, S. S. Keerthi, W. Chu, S. K. Shevade, A. N. Poo, "Multi-category
+       classification by soft-max combination of binary classifiers", MCS 2003,
+       section 4.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manyclass.search.presets import duan
+    >>> X, y = load_iris(return_X_y=True)
+    >>> duan("PWC_PSVM", C=10.0).fit(X, y).predict_proba(X[[0, 70]]).round(1)
+    array([[1. , 0. , 0. ],
+           [0. , 0.5, 0.5]])
+    """
+    method = _method(name)
+    return CoupledClassifier(
+        method.learner(C=C, gamma=gamma),
+        code=method.code,
+        combiner=method.combiner,
+        calibration=method.calibration,
+        cv=cv,
+        temperature=False,
+        n_jobs=n_jobs,
+        random_state=random_state,
+    )
+
+
+def _method(name: str) -> Method:
+    if isinstance(name, str) and name in DUAN:
+        return DUAN[name]
+    close = _near_misses(str(name).lower()) if name else []
+    hint = f" (did you mean {' or '.join(close)}?)" if close else ""
+    raise ValueError(f"no method {quoted(name)} in the paper{hint}: choose from {', '.join(DUAN)}.")
+
+
+def _near_misses(name: str) -> list[str]:
+    """Return the methods whose names begin so, or else those with names much like it."""
+    folded = {known.lower(): known for known in DUAN}
+    begun = [folded[known] for known in folded if known.startswith(name) and known != name]
+    return begun or [folded[one] for one in get_close_matches(name, folded, n=2, cutoff=0.7)]

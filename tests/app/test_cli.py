@@ -1,0 +1,256 @@
+"""The command line: what it answers, and with which status."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import manyclass
+from manyclass import __version__
+from manyclass._lib import interrupts as _interrupts
+from manyclass._lib.interrupts import ending_in_order
+from manyclass.app.cli import main
+from manyclass.combiners import base as combining
+
+COMMANDS = ["demo", "compare", "fit", "predict"]
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert __version__ in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert f"usage: manyclass {command}" in said
+    assert said.split("\n\n")[1].endswith(".")  # a sentence that says what it does
+
+
+def test_rules_are_listed(capsys):
+    with pytest.raises(SystemExit):
+        main(["fit", "--help"])
+    said = "".join(capsys.readouterr().out.split())
+    assert all(name in said for name in combining.names())
+
+
+def test_it_is_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "manyclass", "--version"], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and __version__ in done.stdout
+
+
+def test_nothing_is_written_before_a_fault(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("skops", reason="stored models need skops")
+    monkeypatch.chdir(tmp_path)
+    assert main(["fit", "iris", "-o", "m.skops", "--folds", "0"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "m.skops", "iris", "-o", "-", "--block-rows", "0"]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and "--block-rows" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "nothing.csv"], "there is no file nothing.csv"),
+        (["fit", "nothing.csv", "--target", "y", "-o", "m.skops"], "there is no file nothing.csv"),
+        (["predict", "nothing.skops", "new.csv", "-o", "o.csv"], "there is no file nothing.skops"),
+    ],
+    ids=lambda part: part[0] if isinstance(part, list) else "",
+)
+def test_faults_take_one_line(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pytest.importorskip("pandas", reason="tables need pandas")
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"manyclass {arguments[0]}: ") and message in said
+    assert said.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["compare", "fit"])
+def test_a_missing_extra_is_named(command, capsys, monkeypatch, tmp_path):
+    for name in ("pandas", "skops", "skops.io"):
+        monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
+    (tmp_path / "t.csv").write_text("a,y\n1,u\n2,v\n")
+    monkeypatch.chdir(tmp_path)
+    arguments = {
+        "compare": ["t.csv", "--target", "y"],
+        "fit": ["t.csv", "--target", "y", "-o", "o.skops"],
+    }
+    assert main([command, *arguments[command]]) == 2
+    assert "pip install 'manyclass[app]'" in capsys.readouterr().err
+
+
+def test_a_reader_may_leave():
+    command = f"{sys.executable} -m manyclass --help | true"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert done.stderr == ""
+
+
+def test_an_interrupt_is_said_in_words(monkeypatch, capsys):
+    def interrupted(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("manyclass.app.compare.run", interrupted)
+    assert main(["compare"]) == 130
+    assert "nothing kept" in capsys.readouterr().err
+
+
+def test_an_interrupt_while_a_class_is_defined(monkeypatch, capsys):
+    """Python makes a ``RuntimeError`` of it, until 3.12."""
+
+    def interrupted(arguments):
+        raise error
+
+    monkeypatch.setattr("manyclass.app.compare.run", interrupted)
+    error = RuntimeError("Error calling __set_name__ on 'cached_property' instance")
+    error.__cause__ = KeyboardInterrupt()
+    assert main(["compare"]) == 130
+    assert "interrupted; nothing kept" in capsys.readouterr().err
+    error = RuntimeError("something else")
+    with pytest.raises(RuntimeError, match="something else"):
+        main(["compare"])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
+class TestTermination:
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+    def test_is_in_order_and_said_in_words(self, monkeypatch, capsys, number):
+        def terminated(arguments):
+            signal.raise_signal(number)
+
+        monkeypatch.setattr("manyclass.app.compare.run", terminated)
+        before = signal.signal(number, signal.SIG_DFL)
+        try:
+            assert main(["compare"]) == 128 + number
+            assert signal.getsignal(number) is signal.SIG_DFL
+        finally:
+            signal.signal(number, before)
+            _interrupts._exit_codes[1:] = []
+        assert "terminated; nothing kept" in capsys.readouterr().err
+
+    def test_signals_that_are_ignored_stay_so(self, monkeypatch):
+        def deaf(arguments):
+            signal.raise_signal(signal.SIGHUP)
+            return 0
+
+        monkeypatch.setattr("manyclass.app.compare.run", deaf)
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            assert main(["compare"]) == 0
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        finally:
+            signal.signal(signal.SIGHUP, before)
+
+    def test_threads_cannot_have_handlers_and_do_without(self, monkeypatch):
+        monkeypatch.setattr("manyclass.app.compare.run", lambda arguments: 0)
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(main, ["compare"]).result() == 0
+
+
+def swallow(number):
+    with contextlib.suppress(KeyboardInterrupt):
+        signal.raise_signal(number)
+
+
+def call_back_from_c(number):
+    """Python says so, and goes on."""
+    raising = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(number))
+    raising()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
+class TestLostInterrupts:
+    @pytest.fixture(autouse=True)
+    def usual_handlers(self, monkeypatch):
+        """Whatever runs the tests may ignore some of them."""
+        monkeypatch.setattr(_interrupts, "EVERY", 0.1)
+        usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+        before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+        yield
+        assert {number: signal.getsignal(number) for number in usual} == usual
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        _interrupts._exit_codes[1:] = []
+
+    @pytest.mark.parametrize("lose", [swallow, call_back_from_c])
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_are_raised_again(self, number, lose, monkeypatch, capsys):
+        lost = []
+
+        def deaf(arguments):
+            for _ in range(3):
+                try:
+                    lose(number) if not lost else time.sleep(60)
+                except KeyboardInterrupt:
+                    if len(lost) == 2:
+                        raise
+                lost.append(number)
+            return 0
+
+        monkeypatch.setattr("manyclass.app.compare.run", deaf)
+        monkeypatch.setattr("sys.unraisablehook", lambda unraisable: None)
+        assert main(["compare"]) == 128 + number
+        assert len(lost) == 2
+        assert capsys.readouterr().err.count("; nothing kept") == 1
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_those_on_their_way_are_not_raised_again(self, number):
+        tidied = []
+        with pytest.raises(KeyboardInterrupt), ending_in_order():
+            try:
+                signal.raise_signal(number)
+            finally:
+                time.sleep(0.5)
+                tidied.append(number)
+        assert tidied
+
+    def test_nothing_is_sent_once_the_command_is_done(self):
+        with ending_in_order():
+            swallow(signal.SIGINT)
+        time.sleep(0.3)
+
+    def test_the_keyboard_may_insist(self):
+        with ending_in_order():
+            swallow(signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+
+    def test_a_second_termination_ends_the_process(self):
+        script = """
+import contextlib, signal
+from manyclass._lib.interrupts import Terminated, ending_in_order
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+with ending_in_order():
+    with contextlib.suppress(Terminated):
+        signal.raise_signal(signal.SIGTERM)
+    print(signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL, flush=True)
+    with contextlib.suppress(Terminated):
+        signal.raise_signal(signal.SIGTERM)
+    print("still there", flush=True)
+"""
+        paths = [str(Path(manyclass.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stdout) == (-signal.SIGTERM, "True\n")

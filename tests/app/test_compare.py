@@ -1,0 +1,683 @@
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+
+import naive_compare as naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline
+
+from manyclass import CoupledClassifier, CoupledSVC
+
+pd = pytest.importorskip("pandas", reason="comparisons need pandas")
+
+from manyclass.app import compare as comparing  # noqa: E402
+from manyclass.app import snippet  # noqa: E402
+from manyclass.app.candidates import NAMES, Candidate, Size, choose, seeded  # noqa: E402
+from manyclass.app.class_names import as_text, short_names  # noqa: E402
+from manyclass.app.columns import column_transformer  # noqa: E402
+from manyclass.app.compare import compare  # noqa: E402
+from manyclass.app.contents import confusion, data, most_incoherent  # noqa: E402
+from manyclass.app.folding import shuffled_folds  # noqa: E402
+from manyclass.app.inputs import draw, encode, sample, size_of  # noqa: E402
+from manyclass.app.leaderboard import FIT, PREDICT, Entry  # noqa: E402
+from manyclass.app.snippet import Source, program  # noqa: E402
+from manyclass.app.tables import read_table  # noqa: E402
+
+SVC, BAYES = "svc", "bayes"
+
+
+def both() -> dict:
+    return {SVC: CoupledSVC(), BAYES: GaussianNB()}
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return read_table("wine")
+
+
+@pytest.fixture(scope="module")
+def board(wine):
+    return compare(*wine, candidates=both(), cv=3)
+
+
+def table(n_rows: int = 90, n_classes: int = 3, seed: int = 0):
+    """Rows with a number, a category and missing values."""
+    rng = np.random.RandomState(seed)
+    y = np.arange(n_rows) % n_classes
+    X = pd.DataFrame({"number": y + rng.randn(n_rows), "kind": rng.choice(["a", "b", "c"], n_rows)})
+    X.loc[::7, "number"] = np.nan
+    X.loc[::11, "kind"] = None
+    return X, y
+
+
+# ---------------------------------------------------------------------- folds and rows
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    counts=st.lists(st.integers(1, 12), min_size=2, max_size=6).filter(lambda c: max(c) > 1),
+    n_folds=st.integers(2, 6),
+    seed=st.integers(0, 100),
+)
+def test_folds_leave_out_every_row_once_and_keep_every_class(counts, n_folds, seed):
+    y = np.random.RandomState(seed).permutation(np.repeat(np.arange(len(counts)), counts))
+    folds = shuffled_folds(n_folds, y, seed)
+    tested = np.concatenate([test for _, test in folds])
+    single = np.flatnonzero(np.array(counts)[y] == 1)
+    np.testing.assert_array_equal(np.sort(tested), np.setdiff1d(np.arange(len(y)), single))
+    for train, test in folds:
+        assert len(test) > 0
+        assert set(y[train]) == set(range(len(counts)))
+        np.testing.assert_array_equal(np.sort(np.r_[train, test]), np.arange(len(y)))
+    for again, (_, test) in zip(shuffled_folds(n_folds, y, seed), folds, strict=True):
+        np.testing.assert_array_equal(again[1], test)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    counts=st.lists(st.integers(1, 40), min_size=2, max_size=6),
+    n=st.integers(2, 150),
+    seed=st.integers(0, 100),
+)
+def test_drawn_rows_keep_the_share_of_each_class(counts, n, seed):
+    y = np.repeat(np.arange(len(counts)), counts)
+    rows = draw(y, n, seed)
+    assert len(set(rows)) == len(rows) and (np.diff(rows) > 0).all()
+    kept = np.bincount(y[rows], minlength=len(counts))
+    share = np.array(counts) * n / len(y)
+    fair = np.abs(kept - share) <= 0.5
+    assert (fair | (kept == np.minimum(counts, 2)) | (n >= len(y))).all()
+    assert (kept >= np.minimum(counts, 2)).all()
+
+
+def test_sample_keeps_names_of_rows(wine):
+    X, y = sample(*wine, 40, random_state=3)
+    assert len(X) == pytest.approx(40, abs=2)
+    pd.testing.assert_series_equal(y, wine[1].loc[X.index])
+    with pytest.raises(ValueError, match="rows must be 2 at least, got 1"):
+        sample(*wine, 1)
+
+
+@pytest.mark.parametrize(
+    "labels, classes",
+    [
+        (["b", "a", "b"], ["a", "b"]),
+        ([3, 1, 3], [1, 3]),
+        (np.array([True, False, True]), [False, True]),
+        ([2, "a", 1.5], [1.5, 2, "a"]),
+        (np.array(["x", "", "x"]), ["", "x"]),
+        (np.array([10, 9, 10], dtype=np.uint8), [9, 10]),
+    ],
+)
+def test_labels_of_any_type_become_places(labels, classes):
+    found, target = encode(labels, 3)
+    assert found == classes
+    assert [found[c] for c in target] == list(labels)
+    assert encode(pd.Series(labels), 3)[0] == classes
+
+
+def test_bad_input_is_named(wine):
+    X, y = wine
+    for bad, message in [
+        ((X, y[:5]), "y has 5 labels, but X has 178 rows"),
+        ((X, [None, *y[1:]]), "y has 1 missing labels, the first in row 0"),
+        ((X, ["a"] * 178), "only one class, 'a'"),
+        ((X, np.arange(178)), "each of the 178 classes has a single row"),
+        ((X.iloc[:, [0, 0]], y), "more than one column"),
+        ((X.iloc[:, :0], y), "at least one row and one column"),
+        ((np.array([["a"]]), ["b"]), "pass a DataFrame, or a two-dimensional array of numbers"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            compare(*bad, candidates=both())
+    for options, message in [
+        ({"cv": 1}, "cv .* must be a number of folds, 2 at least, got 1"),
+        ({"metrics": "error"}, "metrics must be some of log-loss, Brier, error, calibration"),
+        ({"metrics": []}, "metrics must be some of"),
+        ({"candidates": {}}, "candidates is empty"),
+        ({"candidates": [Candidate("a", GaussianNB())] * 2}, "names 'a' twice"),
+        ({"candidates": [GaussianNB()]}, "list of Candidate"),
+        ({"candidates": {"a": GaussianNB}}, "not its class"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            compare(X, y, **{"candidates": both(), **options})
+
+
+# ---------------------------------------------------------------------- what is measured
+
+
+def test_every_fold_is_that_of_a_plain_loop(wine, board):
+    X, y = wine
+    classes, target = encode(y, len(X))
+    for name, estimator in both().items():
+        entry = board[name]
+        for i, (train, test) in enumerate(board.folds):
+            model = Pipeline([("columns", column_transformer(X)), ("model", estimator)])
+            p = model.fit(X.iloc[train], target[train]).predict_proba(X.iloc[test])
+            np.testing.assert_array_equal(entry.proba[test], p)
+            truth = target[test]
+            for metric, oracle in [
+                ("log-loss", naive.log_loss),
+                ("Brier", naive.brier),
+                ("error", naive.error),
+                ("calibration", naive.calibration),
+            ]:
+                assert entry.values[metric][i] == pytest.approx(oracle(truth, p), abs=1e-12)
+        values = entry.values["log-loss"]
+        assert entry.mean("log-loss") == pytest.approx(sum(values) / 3)
+        assert entry.error("log-loss") == pytest.approx(np.std(values, ddof=1) / 3**0.5)
+        assert (entry.values[FIT] > 0).all() and (entry.values[PREDICT] > 0).all()
+    assert board.classes == classes
+
+
+def test_incoherence_and_code_are_those_of_the_left_out_rows(wine, board):
+    X, _ = wine
+    train, test = board.folds[0]
+    model = board[SVC].pipeline.fit(X.iloc[train], board.target[train])
+    expected = model[-1].incoherence(model[:-1].transform(X.iloc[test]))
+    np.testing.assert_array_equal(board[SVC].incoherence[test], expected)
+    np.testing.assert_array_equal(board[SVC].code, model[-1].code_)
+    assert board[BAYES].incoherence is None and board[BAYES].code is None
+
+
+def test_best_comes_first_by_the_first_metric(wine):
+    boards = [
+        compare(*wine, candidates=both(), cv=3, metrics=metrics)
+        for metrics in (["log-loss"], ["error", "log-loss"])
+    ]
+    for found in boards:
+        means = [entry.mean(found.metrics[0]) for entry in found]
+        assert means == sorted(means) and found.best is found.entries[0]
+    assert set(boards[1].best.values) == {"error", "log-loss", FIT, PREDICT}
+
+
+def test_same_seed_same_bits_whatever_the_number_of_jobs(wine):
+    candidates = {"forest": RandomForestClassifier(5), SVC: CoupledSVC()}
+    first = compare(*wine, candidates=candidates, cv=2, random_state=7)
+    second = compare(*wine, candidates=candidates, cv=2, random_state=7, n_jobs=2)
+    other = compare(*wine, candidates=candidates, cv=2, random_state=8)
+    for name in candidates:
+        np.testing.assert_array_equal(first[name].proba, second[name].proba)
+        assert (first[name].proba != other[name].proba).any()
+    assert candidates["forest"].random_state is None
+    assert first["forest"].pipeline[-1].random_state == 7
+
+
+def test_seeds_that_are_set_stay():
+    model = CoupledClassifier(RandomForestClassifier(random_state=3))
+    made = seeded(model, 5)
+    assert (made.random_state, made.estimator.random_state) == (5, 3)
+
+
+def test_arrays_frames_and_labels_give_the_same(wine):
+    X, y = wine
+    frame = compare(X, y, candidates=both(), cv=2)
+    array = compare(X.to_numpy(), y.tolist(), candidates=both(), cv=2)
+    float32 = X.to_numpy(dtype=np.float32)
+    float32.flags.writeable = False
+    rounded = compare(float32, y.to_numpy(), candidates=both(), cv=2)
+    np.testing.assert_array_equal(frame[SVC].proba, array[SVC].proba)
+    np.testing.assert_allclose(frame[BAYES].proba, rounded[BAYES].proba, atol=1e-3)
+
+
+def test_categories_and_missing_values_also_for_dense_classifiers():
+    X, y = table()
+    X["many"] = [f"v{i % 40}" for i in range(len(X))]
+    candidates = {"boosting": HistGradientBoostingClassifier(max_iter=3), SVC: CoupledSVC()}
+    found = compare(X, y, candidates=candidates, cv=2)
+    assert not found.failed
+    about = found.description
+    assert about.missing == {"number": 13, "kind": 9} and about.n_missing == 22
+    assert about.kinds == {"category": 2, "number": 1}
+    assert about.class_counts == {0: 30, 1: 30, 2: 30}
+
+
+def test_useless_columns_are_noted():
+    X, y = table()
+    X["same"] = 1.0
+    found = compare(X, y, candidates={BAYES: GaussianNB()}, cv=2)
+    assert any("'same'" in note for note in found.notes)
+
+
+# ---------------------------------------------------------------------- rare classes
+
+
+def test_rare_classes_are_tested_where_they_can_be_and_noted():
+    X, _ = table(41)
+    y = np.array(["a"] * 20 + ["b"] * 18 + ["few"] * 2 + ["alone"])
+    found = compare(X, y, candidates={BAYES: GaussianNB(), SVC: CoupledSVC()}, cv=4)
+    assert not found.failed and len(found.folds) == 4
+    tested, p = found[SVC].tested()
+    assert np.isfinite(p).all()
+    assert set(range(41)) - set(tested.tolist()) == {40}
+    assert "class 'few' has fewer rows than there are folds" in found.notes[0]
+    assert "class 'alone' has a single row, which is always trained on" in found.notes[1]
+    assert any("single sample" in note for note in found[SVC].notes)
+
+
+def test_fewer_folds_where_no_class_has_enough():
+    X, _ = table(6)
+    found = compare(X, ["a", "b", "c"] * 2, candidates={BAYES: GaussianNB()}, cv=5)
+    assert len(found.folds) == 2
+    assert "2 folds instead of 5" in found.notes[0]
+
+
+def test_two_classes(wine):
+    X, y = wine
+    two = y != y.unique()[2]
+    found = compare(X[two], y[two], candidates=both(), cv=3)
+    assert len(found.classes) == 2 and not found.failed
+    assert found.best.mean("log-loss") < 0.3
+
+
+# ---------------------------------------------------------------------- failures
+
+
+class Stumbling(ClassifierMixin, BaseEstimator):
+    """Fails, or answers nonsense, in one of many ways."""
+
+    def __init__(self, how="fit", log=None):
+        self.how = how
+        self.log = log
+
+    def fit(self, X, y):
+        if self.log is not None:
+            self.log.append(len(y))
+        if self.how == "fit":
+            raise RuntimeError("no\nfit \x1b[31m" + "!" * 500)
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        shape = {"shape": (X.shape[0], 7)}.get(self.how, (X.shape[0], len(self.classes_)))
+        return np.full(shape, {"nan": np.nan, "sum": 2.0}.get(self.how, 1 / 3))
+
+
+@pytest.mark.parametrize(
+    "estimator, reason",
+    [
+        (Stumbling("fit"), "RuntimeError: no fit"),
+        (Stumbling("nan"), "NaN"),
+        (Stumbling("shape"), "has shape (60, 7), not (60, 3)"),
+        (Stumbling("sum"), "ValueError"),
+        (Perceptron(), "no predict_proba"),
+        (CoupledSVC(combiner="max-wins"), "no predict_proba"),
+        (LogisticRegression(C=-1), "'C' parameter"),
+    ],
+)
+def test_failures_are_reported_and_the_rest_goes_on(wine, estimator, reason):
+    found = compare(*wine, candidates={"bad": estimator, BAYES: GaussianNB()}, cv=3)
+    assert [entry.name for entry in found] == [BAYES, "bad"]
+    failure = found["bad"].failure
+    assert reason in failure and len(failure) <= 300 and "\n" not in failure
+    assert "\x1b" not in failure
+    assert found["bad"].values == {} and found["bad"].proba is None
+    assert f"bad  failed: {failure}" in str(found)
+    assert found.to_frame().loc["bad", "failure"] == failure
+
+
+def test_after_a_failure_no_other_fold_is_fitted(wine):
+    steps = []
+    bad = Candidate("bad", Stumbling())
+    found = compare(*wine, candidates=[bad], cv=3, progress=steps.append)
+    assert len(steps) == 1 and steps[0].failure == found["bad"].failure
+    assert found.ranked == []
+    assert found.verdict() == "Every candidate failed: there is nothing to pick."
+    with pytest.raises(ValueError, match="every candidate failed"):
+        _ = found.best
+
+
+def test_warnings_become_notes(wine, recwarn):
+    X, y = wine
+    found = compare(X, y, candidates={"short": LogisticRegression(max_iter=1)}, cv=2)
+    assert any("lbfgs failed to converge" in note for note in found["short"].notes)
+    assert any(note.startswith("short: ") for note in found.all_notes)
+    assert not [w for w in recwarn if issubclass(w.category, UserWarning)]
+
+
+def test_progress_counts_folds(wine):
+    steps = []
+    compare(*wine, candidates=both(), cv=2, progress=steps.append)
+    assert [(s.name, s.place, s.fold, s.n_folds) for s in steps] == [
+        (SVC, 0, 1, 2),
+        (SVC, 0, 2, 2),
+        (BAYES, 1, 1, 2),
+        (BAYES, 1, 2, 2),
+    ]
+
+
+# ---------------------------------------------------------------------- noise
+
+
+def with_values(board, **values):
+    """The board with other log-losses, in the order given."""
+    entries = [
+        Entry(
+            Candidate(name, GaussianNB()),
+            None,
+            values={m: np.array(losses) for m in board.metrics}
+            | {FIT: np.full(3, seconds), PREDICT: np.ones(3)},
+        )
+        for name, (losses, seconds) in values.items()
+    ]
+    return replace(board, entries=tuple(entries))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.floats(0, 5), min_size=6, max_size=6))
+def test_differences_are_paired_and_corrected(board, losses):
+    found = with_values(board, a=(losses[:3], 1.0), b=(losses[3:], 1.0))
+    a, b = found.entries
+    sizes = [(len(train), len(test)) for train, test in board.folds]
+    expected = naive.corrected_interval(losses[:3], losses[3:], sizes)
+    gap = found.difference(a, b)
+    np.testing.assert_allclose((gap.mean, gap.low, gap.high), expected, atol=1e-12)
+    assert gap.is_noise == (gap.low <= 0 <= gap.high)
+
+
+def test_verdict_says_what_is_noise(board):
+    clear = with_values(board, a=([0.1, 0.2, 0.3], 2.0), b=([0.5, 0.61, 0.7], 1.0))
+    assert clear.tied == []
+    assert clear.verdict().startswith("Pick a: its log-loss of 0.200 is the lowest, ahead of b by")
+    near = with_values(
+        board,
+        a=([0.1, 0.2, 0.3], 2.0),
+        b=([0.3, 0.2, 0.2], 1.0),
+        c=([0.3, 0.1, 0.3], 0.5),
+        d=([5.0, 5.1, 5.2], 0.1),
+    )
+    assert [entry.name for entry in near.tied] == ["b", "c"]
+    verdict = near.verdict()
+    assert "its lead over b is within the noise" in verdict
+    assert "So is that over c." in verdict and "c fits fastest of these: 0.5 s" in verdict
+    fast = with_values(board, a=([0.1, 0.2, 0.3], 1.0), b=([0.3, 0.2, 0.2], 2.0))
+    assert "It is also the fastest of these to fit." in fast.verdict()
+    alike = with_values(board, a=([0.1, 0.2, 0.3], 1.1), b=([0.3, 0.2, 0.2], 1.0))
+    assert "fastest" not in alike.verdict()
+    alone = with_values(board, a=([0.1, 0.2, 0.3], 2.0))
+    assert "the only one that was measured" in alone.verdict()
+    equal = with_values(board, a=([0.1] * 3, 2.0), b=([0.1] * 3, 3.0))
+    assert equal.difference(*equal.entries).is_noise
+
+
+def test_table_marks_the_best_of_each_column(board):
+    lines = str(board).splitlines()
+    assert lines[0].split() == "log-loss Brier error calibration fit s predict s".split()
+    for column in board.columns:
+        best = min(board, key=lambda entry: entry.mean(column))
+        assert board.is_best(best, column)
+        line = next(line for line in lines if line.startswith(best.name))
+        assert f"{board.cell(best, column)}*" in line
+    assert "±" not in board.to_text(width=80) and "±" in board.to_text(width=200)
+    assert max(map(len, board.to_text(width=80).splitlines())) <= 80
+    frame = board.to_frame()
+    assert frame.loc[SVC, "log-loss"] == board[SVC].mean("log-loss")
+    assert frame.loc[SVC, "log-loss ±"] == board[SVC].error("log-loss")
+    with pytest.raises(KeyError, match="no candidate 'other'"):
+        board["other"]
+
+
+# ---------------------------------------------------------------------- candidates
+
+
+def names_of(size, **options):
+    candidates, notes = choose(size, **options)
+    return {candidate.name for candidate in candidates}, notes
+
+
+def test_candidates_suit_the_size():
+    small, notes = names_of(Size(200, 5, 40))
+    assert notes == [] and "coupled-kernel-logistic" in small and "calibrated-svc" in small
+    large, notes = names_of(Size(50_000, 5, 40))
+    assert small - large == {"coupled-kernel-logistic"}
+    assert notes[0].startswith("coupled-kernel-logistic is left out: its cost")
+    many, notes = names_of(Size(5_000, 100, 40))
+    assert small - many == {"coupled-logistic", "coupled-boosting"} and len(notes) == 2
+    two, notes = names_of(Size(200, 2, 40))
+    assert small - two == {"coupled-logistic-rest"}
+    assert "same single problem" in notes[0]
+    assert names_of(Size(10**6, 100, 2), only=NAMES) == (set(NAMES), [])
+    assert names_of(Size(200, 5, 40), quick=True)[0] < small
+
+
+def test_unknown_candidates_are_named():
+    with pytest.raises(ValueError, match="no candidate 'coupled-svm'. Did you mean 'coupled-svc'"):
+        choose(Size(9, 3, 3), only=["coupled-svm"])
+    with pytest.raises(ValueError, match="no candidate was named"):
+        choose(Size(9, 3, 3), only=[])
+
+
+@pytest.mark.parametrize("rarest", [2, 3, 5, 50])
+def test_default_candidates_run_where_classes_are_rare(rarest):
+    X, _ = table(40 + rarest)
+    y = ["a"] * 20 + ["b"] * 20 + ["c"] * rarest
+    size = size_of(encode(y, len(y))[1], 3)
+    candidates, _ = choose(size, only=["coupled-svc", "calibrated-svc"])
+    found = compare(X, y, candidates=candidates, cv=3)
+    assert found["coupled-svc"].failure is None
+    assert (found["calibrated-svc"].failure is None) == (rarest > 2)
+
+
+def test_candidates_that_bear_few_rows_are_trained_on_a_sample(wine):
+    log: list[int] = []
+    few = Candidate("few", Stumbling("", log), most_rows=30)
+    found = compare(*wine, candidates=[few, Candidate("all", GaussianNB(), most_rows=1000)], cv=2)
+    assert found["few"].notes == ("trained on 30 of about 89 rows of each fold",)
+    assert found["all"].notes == ()
+    assert len(found["few"].tested()[0]) == 178
+
+
+# ---------------------------------------------------------------------- contents of the page
+
+
+def test_confusions_are_counted(board):
+    found = confusion(board)
+    entry = board.best
+    rows, p = entry.tested()
+    counts = np.zeros((3, 3), dtype=int)
+    for c, d in zip(board.target[rows], p.argmax(axis=1), strict=True):
+        counts[c, d] += 1
+    assert [[n for n, _, _ in row] for row in found.rows] == counts.tolist()
+    assert all(found.rows[c][c][2] == "right" for c in range(3)) and found.n_merged == 0
+    assert sum(n for *_, n, _ in found.pairs) <= counts.sum() - np.trace(counts)
+
+
+def test_classes_beyond_what_can_be_read_are_merged():
+    rng = np.random.RandomState(0)
+    y = np.repeat(np.arange(60), 4)
+    X = rng.randn(60, 3)[y] + 0.6 * rng.randn(240, 3)
+    found = compare(X, y, candidates={"near": KNeighborsClassifier(3)}, cv=2)
+    shown = confusion(found)
+    assert len(shown.labels) == len(shown.rows) == 20 and shown.n_merged == 41
+    assert shown.labels[-1] == ("41 others", "41 others")
+    assert sum(n for row in shown.rows for n, _, _ in row) == 240
+    assert shown.rows[-1][-1][2] == "merged"
+
+
+def test_most_incoherent_rows(board):
+    rows = most_incoherent(board, board[SVC])
+    values = board[SVC].incoherence
+    assert [row.incoherence for row in rows] == sorted(values, reverse=True)[: len(rows)]
+    first = rows[0]
+    place = board.index.index(first.index)
+    p = board[SVC].proba[place]
+    assert first.label == board.classes[board.target[place]]
+    assert [q for _, q in first.top] == sorted(p, reverse=True)[:2]
+    assert first.right == (p.argmax() == board.target[place])
+
+
+def test_data_in_words(board):
+    about = data(board)
+    assert about.kinds == "numbers (13)" and about.missing == []
+    assert [n for _, n, _ in about.classes] == sorted(
+        board.description.class_counts.values(), reverse=True
+    )
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.text(max_size=40), max_size=8, unique=True), st.integers(3, 12))
+def test_short_names_differ_and_can_be_written(labels, most):
+    names = short_names(labels, most)
+    assert len(set(names)) == len(names)
+    for name in names:
+        name.encode("utf-8")
+        assert name and all(c >= " " for c in name)
+    assert all(len(as_text(label, most)) <= max(most, len("(empty)")) for label in labels)
+
+
+# ---------------------------------------------------------------------- program
+
+
+def run_program(text: str):
+    space: dict = {}
+    exec(compile(text, "<program>", "exec"), space)
+    return space
+
+
+def test_all_candidates_can_be_written():
+    entries = [Entry(candidate, None) for candidate in choose(Size(99, 3, 9), only=NAMES)[0]]
+    for entry in entries:
+        text = f"made = {snippet._expression(entry.candidate.estimator)}"
+        space = run_program("\n".join([*snippet._imports(entries, None, False), text]))
+        assert repr(space["made"]) == repr(entry.candidate.estimator)
+
+
+def test_program_runs_and_gives_the_same(board, capsys):
+    space = run_program(program(board, Source("wine")))
+    for name in both():
+        np.testing.assert_array_equal(space["board"][name].proba, board[name].proba)
+    assert space["board"].verdict() in capsys.readouterr().out
+    assert set(space["model"].classes_) == set(board.classes)
+
+
+def test_program_with_limited_candidates_and_a_sample():
+    X, y = sample(*read_table("wine"), 60, random_state=1)
+    size = Size(len(y), 3, 15)
+    some = ["coupled-svc", "coupled-logistic-rest", "coupled-kernel-logistic", "calibrated-svc"]
+    candidates, _ = choose(size, only=some)
+    candidates = [replace(c, most_rows=20) if c.most_rows else c for c in candidates]
+    found = compare(X, y, candidates=candidates, cv=2, metrics=["Brier"], random_state=1)
+    text = program(found, Source("wine", None, 60))
+    again = run_program(text)["board"]
+    assert again.metrics == ("Brier",)
+    for entry in found:
+        np.testing.assert_array_equal(again[entry.name].proba, entry.proba)
+
+
+def test_program_says_what_it_cannot_write(wine):
+    code = np.array([[1, 1, 0], [-1, 0, 1], [0, -1, -1]])
+    own = {"own": CoupledClassifier(code=code), "stumbling": Stumbling("")}
+    text = program(compare(*wine, candidates=own, cv=2))
+    compile(text, "<program>", "exec")
+    assert "X, y = ...  # a DataFrame of 178 rows and 13 columns" in text
+    assert "'own': ...,  # as it was made" in text
+    assert "from test_app_compare import Stumbling" in text
+    limited = [Candidate("own", CoupledClassifier(code=code), most_rows=100)]
+    text = program(compare(*wine, candidates=limited, cv=2))
+    compile(text, "<program>", "exec")
+    assert "Candidate('own', ..., most_rows=100),  # as it was made" in text
+    quoted = program(
+        compare(*wine, candidates={'it\'s "x"': GaussianNB()}, cv=2), Source("a'b.csv")
+    )
+    compile(quoted, "<program>", "exec")
+
+
+# ---------------------------------------------------------------------- command line
+
+
+def run(*words: str) -> int:
+    parser = argparse.ArgumentParser()
+    comparing.add_arguments(parser)
+    return comparing.run(parser.parse_args(words))
+
+
+def test_command_prints_board_and_verdict(capsys):
+    assert run("iris", "--only", "logistic, coupled-svc", "--folds", "3", "--rows", "90") == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("iris: 90 rows, 4 columns, 3 classes\n")
+    assert "log-loss" in out and "Pick " in out
+    assert "  logistic: 3 folds in " in err
+
+
+def test_command_reads_files_and_counts_rows_from_one(tmp_path, capsys):
+    X, y = table(60)
+    X["kind of thing"] = np.where(y == 1, "yes", "no")
+    path = tmp_path / "data.csv"
+    X.to_csv(path, index=False)
+    report = tmp_path / "new" / "report.html"
+    words = ["--target", "kind of thing", "--only", "coupled-svc", "--folds", "2"]
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
+    assert run(str(path), *words, "--report", str(report)) == 0
+    page = report.read_text("utf-8")
+    assert f"report: {report}" in capsys.readouterr().out
+    assert "target=&#39;kind of thing&#39;" in page and "<h1><bdi>data.csv</bdi></h1>" in page
+    assert sorted(p.name for p in report.parent.iterdir()) == ["report.html"]
+
+
+def test_reports_replace_reports_only(tmp_path, capsys):
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
+    X, y = table(40)
+    data, page, link = tmp_path / "data.csv", tmp_path / "page.html", tmp_path / "link.html"
+    X.assign(y=y).to_csv(data, index=False)
+    link.symlink_to(data)
+    before = data.read_bytes()
+    words = [str(data), "--only", "logistic", "--folds", "2", "--report"]
+    for path in (data, link):
+        with pytest.raises(ValueError, match=f"{path.name} is read from: write to another file"):
+            run(*words, str(path), "--force")
+    page.write_text("<html>mine</html>")
+    with pytest.raises(ValueError, match=r"page.html exists: choose .* --force to replace it"):
+        run(*words, str(page))
+    assert data.read_bytes() == before and page.read_text() == "<html>mine</html>"
+    assert "folds in" not in capsys.readouterr().err
+    assert run(*words, str(page), "--force") == 0
+    first = page.read_text("utf-8")
+    assert run(*words, str(page), "--seed", "1") == 0
+    assert page.read_text("utf-8") != first
+
+
+def test_command_fails_if_all_do(monkeypatch, capsys):
+    bad = [Candidate("bad", Stumbling())], []
+    monkeypatch.setattr(comparing, "choose", lambda *args, **kwargs: bad)
+    assert run("iris", "--folds", "2") == 1
+    out, err = capsys.readouterr()
+    assert "bad  failed: RuntimeError" in out and "bad failed" in err
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["iris", "--only", "nothing"], "no candidate 'nothing'"),
+        (["iris", "--only", ""], "no candidate was named"),
+        (["iris", "--folds", "1", "--quick"], "--folds"),
+        (["iris", "--folds", "0"], r"cv \(--folds\) must be .* got 0"),
+        (["iris", "--rows", "0"], "rows must be 2 at least"),
+        (["iris", "--report", "."], "is a folder: name a file"),
+        (
+            ["iris", "--report", "/dev/null/report.html"],
+            "nothing can be written to /dev/null, which is no folder",
+        ),
+    ],
+)
+def test_command_says_what_is_wrong_before_it_starts(words, message, capsys):
+    with pytest.raises(ValueError, match=message):
+        run(*words)
+    assert "folds in" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("missing", ["jinja2", "matplotlib", "pandas"])
+def test_missing_extras_are_named(missing, monkeypatch):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ImportError, match=f"{missing}: run pip install 'manyclass\\[app\\]'"):
+        run("iris", "--only", "logistic", "--report", "report.html")

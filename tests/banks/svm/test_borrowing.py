@@ -1,0 +1,301 @@
+"""Kernel machines hold at most about one copy of X while they are fitted, and are the same."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import tracemalloc
+import weakref
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.model_selection import ShuffleSplit
+from sklearn.svm import SVC, NuSVC
+
+from manyclass import CoupledClassifier, CoupledSVC, codes
+from manyclass._lib.sklearn import counts_rows_of_weight
+from manyclass.banks import fit_bank, read_by_bank, repeats
+from manyclass.banks.svm import bank as kernel
+from manyclass.banks.svm import solver as libsvm
+from manyclass.banks.svm.borrowing import RowsOf, share_of_rows, size_in_bytes
+from manyclass.banks.svm.groups import in_batches
+from manyclass.banks.svm.kernels import Kernel, resolve_gamma
+from manyclass.learners import KernelLogisticRegression
+
+CODES = {"one-vs-one": "wlw2", "one-vs-rest": "normalize"}
+TYPES = {
+    "C": np.array,
+    "F": np.asfortranarray,
+    "csr": sparse.csr_array,
+    "csc": sparse.csc_matrix,
+}
+
+
+def wide(form: str):
+    """Return samples with many features, which are all support vectors."""
+    rng, dense = np.random.default_rng(0), form in ("C", "F")
+    n, d, density = (150, 2000, 1.0) if dense else (150, 4000, 0.2)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < density)
+    return TYPES[form](X), np.arange(n) % 3
+
+
+def peak_in_copies(model, X, y) -> float:
+    model.fit(X[:30], y[:30])  # compiles what is to be compiled
+    tracemalloc.start()
+    try:
+        model.fit(X, y)
+        return tracemalloc.get_traced_memory()[1] / size_in_bytes(X)
+    finally:
+        tracemalloc.stop()
+
+
+def leave_whole(monkeypatch) -> None:
+    for name in ("LARGE", "SORTED"):
+        monkeypatch.setattr(libsvm, name, 0)
+
+
+@pytest.fixture
+def _small_parts(monkeypatch):
+    """Make parts as small, next to X, as they are of a large X."""
+    for name in ("LEAST_CHUNK", "LEAST_BLOCK"):
+        monkeypatch.setattr(kernel, name, 8)
+    for name in ("PREPARED", "PREPARED_ARRAY"):
+        monkeypatch.setattr(kernel, name, 2**15)
+    monkeypatch.setattr(repeats, "BLOCK_ENTRIES", 2**12)
+    leave_whole(monkeypatch)
+
+
+@pytest.mark.usefixtures("_small_parts")
+class TestMemory:
+    @pytest.mark.parametrize(
+        ("form", "code", "name", "cv"),
+        [
+            *product(["C", "F"], CODES, ["linear", "rbf"], [3, "loo"]),
+            ("csr", "one-vs-one", "rbf", 2),
+            ("csr", "one-vs-rest", "linear", 2),
+            ("csr", "one-vs-rest", "rbf", "loo"),
+            ("csc", "one-vs-one", "linear", 2),
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore:analytic leave-one-out is not used")
+    def test_about_one_copy(self, form, code, name, cv):
+        X, y = wide(form)
+        C = 1e-4 if name == "linear" else 1.0
+        model = CoupledSVC(kernel=name, C=C, cv=cv, code=code, combiner=CODES[code])
+        peak = peak_in_copies(model, X, y)
+        assert len(model.support_) > 0.95 * len(y)
+        # What is not stored by rows is converted once; scikit-learn copies the support vectors.
+        assert peak < (1.2 if form in ("C", "csr") else 2.15)
+
+    def test_single_precision(self):
+        X, y = wide("C")
+        assert peak_in_copies(CoupledSVC(dtype=np.float32, cv=3), X, y) < 1.15
+
+    def test_rows_are_owned_in_the_end(self):
+        X, y = wide("C")
+        model = CoupledSVC(cv=3).fit(X, y)
+        expected = model.predict_proba(X)
+        assert model.bank_.lender is None
+        assert all(isinstance(group.vectors, np.ndarray) for group in model.bank_.groups)
+        assert not any(np.shares_memory(group.vectors, X) for group in model.bank_.groups)
+        again = pickle.loads(pickle.dumps(model)).predict_proba(X)
+        assert_array_equal(again, expected)
+
+
+MACHINES = {
+    "linear": SVC(kernel="linear", C=0.1),
+    "rbf": SVC(C=2.0),
+    "poly": SVC(kernel="poly", coef0=1.0),
+    "nu": NuSVC(nu=0.2),
+    "weighted": SVC(class_weight={0: 2.0, 1: 0.5}),
+    "balanced": SVC(class_weight="balanced"),
+}
+
+
+def blobs(form: str, n: int = 90, k: int = 3):
+    rng = np.random.default_rng(1)
+    y = rng.permutation(np.arange(n) % k)
+    X = rng.normal(size=(n, 5)) + np.eye(k, 5)[y]
+    return TYPES[form](X * (rng.random((n, 5)) < 0.8)), y
+
+
+class TestWhole:
+    """Given to LIBSVM as a whole or row by row, X makes the same machines."""
+
+    @pytest.mark.parametrize("form", ["C", "csr"])
+    @pytest.mark.parametrize("machine", MACHINES)
+    @pytest.mark.parametrize("code", CODES)
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_same_bits(self, form, machine, code, weighted, monkeypatch):
+        X, y = blobs(form)
+        weights = np.random.default_rng(2).integers(0, 3, len(y)).astype(float)
+        model = CoupledClassifier(MACHINES[machine], code=code, combiner=CODES[code], cv=4)
+        options = {"sample_weight": weights} if weighted else {}
+        expected = model.fit(X, y, **options).predict_proba(X)
+        leave_whole(monkeypatch)
+        assert_array_equal(model.fit(X, y, **options).predict_proba(X), expected)
+        monkeypatch.setattr(libsvm, "counts_rows_of_weight", lambda: False)
+        assert_array_equal(model.fit(X, y, **options).predict_proba(X), expected)
+
+    @pytest.mark.parametrize("class_weight", ["balanced", {0: 3.0, 2: 0.0}])
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    def test_class_weights_and_jobs(self, class_weight, n_jobs, monkeypatch):
+        X, y = blobs("csr")
+        model = CoupledSVC(class_weight=class_weight, cv=3, n_jobs=n_jobs)
+        expected = model.fit(X, y).predict_proba(X)
+        leave_whole(monkeypatch)
+        assert_array_equal(model.fit(X, y).predict_proba(X), expected)
+
+    def test_rows_twice_and_out_of_order(self, monkeypatch):
+        X, y = blobs("C")
+        splits = [
+            (np.concatenate([train[::-1], train[:9]]), test)
+            for train, test in ShuffleSplit(3, test_size=0.3, random_state=0).split(y)
+        ]
+        model = CoupledSVC(cv=splits)
+        expected = model.fit(X, y).predict_proba(X)
+        leave_whole(monkeypatch)
+        assert_array_equal(model.fit(X, y).predict_proba(X), expected)
+
+    def test_support_of_rows_in_use(self, monkeypatch):
+        X, y = blobs("C")
+        leave_whole(monkeypatch)
+        rows = np.flatnonzero(np.arange(len(y)) % 4 != 1)
+        machine, code = SVC(C=0.5, gamma=0.2), codes.one_vs_rest(3)
+        bank = fit_bank(machine, X, y, code, "margin", rows=rows)
+        for b, model in enumerate(bank.models):
+            expected = SVC(C=0.5, gamma=0.2).fit(X[rows], code[y[rows], b] > 0)
+            assert_array_equal(model.support_, np.sort(rows[expected.support_]))
+            assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-10)
+
+    def test_what_it_relies_on(self):
+        assert counts_rows_of_weight() in (True, False)
+        machine = SVC(kernel="linear").fit(np.eye(4), [0, 1, 0, 1], [0.0, 1.0, 1.0, 0.0])
+        assert counts_rows_of_weight() == (machine.support_.tolist() == [1, 0])
+
+
+class TestMarginsOnce:
+    @settings(deadline=None, max_examples=12)
+    @given(
+        form=st.sampled_from(["C", "csr"]),
+        name=st.sampled_from(["linear", "rbf", "poly"]),
+        code=st.sampled_from([codes.one_vs_one(3), codes.one_vs_rest(3)]),
+        chunk=st.integers(1, 40),
+        block=st.integers(1, 40),
+        prepared=st.sampled_from([1, 2**9, 2**20]),
+    )
+    def test_as_all_at_once(self, form, name, code, chunk, block, prepared):
+        X, y = blobs(form)
+        bank = fit_bank(MACHINES[name], X, y, code, "margin", borrow=True)
+        expected = bank.scorer()(X)
+        rows = np.arange(len(y))[::-3]
+        with pytest.MonkeyPatch.context() as patch:
+            for key, value in {"LEAST_CHUNK": chunk, "LEAST_BLOCK": block}.items():
+                patch.setattr(kernel, key, value)
+            for key in ("PREPARED", "PREPARED_ARRAY"):
+                patch.setattr(kernel, key, prepared)
+            assert_allclose(bank.scores(X), expected, rtol=0, atol=1e-12)
+            assert_allclose(bank.scores_at(X, rows), expected[rows], rtol=0, atol=1e-12)
+            ones = np.ones(len(y))
+            left_out = bank.leave_one_out(X, y, code, ones)
+        assert_allclose(left_out, bank.leave_one_out(X, y, code, ones), rtol=0, atol=1e-4)
+        bank.own_rows()
+        assert_array_equal(bank.scores(X), expected)
+
+    @pytest.mark.parametrize("most", [0, 1, 25, 70, 1000])
+    def test_batches(self, most):
+        X, y = blobs("C", k=3)
+        bank = fit_bank(SVC(C=1e-3), X, y, codes.one_vs_one(3), "margin")
+        chunks = bank._chunks(20)
+        batches = in_batches(chunks, most)
+        assert [chunk for batch in batches for chunk in batch] == chunks
+        sizes = [[len(group.support[part]) for group, part in batch] for batch in batches]
+        assert all(len(batch) == 1 or sum(batch) <= most for batch in sizes)
+        assert all(sum(a) + b[0] > most for a, b in pairwise(sizes))
+
+    def test_no_support_vectors(self):
+        X, y = blobs("C")
+        some = np.flatnonzero(y == 0)
+        bank = fit_bank(SVC(), X, y, codes.one_vs_rest(3), "margin", rows=some, borrow=True)
+        assert_array_equal(bank.scores(X[:4]), np.tile([np.inf, -np.inf, -np.inf], (4, 1)))
+
+    def test_rows_of_another_matrix(self):
+        X, y = blobs("csr")
+        code = codes.one_vs_one(3)
+        bank = fit_bank(SVC(), X, y, code, "margin", borrow=True)
+        rows = np.array([5, 0, 7])
+        assert_array_equal(bank.scores_at(X.tocsc(), rows), bank.scores_at(X, rows))
+
+    def test_samples_of_any_type(self):
+        words = [w * (1 + i % 3) for i, w in enumerate("ab bc cd de ea ac".split() * 5)]
+        y = np.arange(len(words)) % 3
+
+        def shared(A, B):
+            return np.array([[len(set(a) & set(b)) + (a == b) for b in B] for a in A], float)
+
+        bank = fit_bank(SVC(kernel=shared), words, y, codes.one_vs_one(3), "margin", borrow=True)
+        lent = bank.scores_at(words, np.array([4, 1]))
+        bank.own_rows()
+        assert_array_equal(bank.scores([words[4], words[1]]), lent)
+
+
+class TestParts:
+    @settings(deadline=None, max_examples=30)
+    @given(form=st.sampled_from(["C", "csr"]), places=st.lists(st.integers(0, 89), max_size=9))
+    def test_rows_of(self, form, places):
+        X, _ = blobs(form)
+        rows = RowsOf(X, np.array(places, dtype=np.intp))
+        dense = X.toarray() if form == "csr" else X
+        assert len(rows) == len(places)
+        found = rows[1:4]
+        found = found.toarray() if form == "csr" else found
+        assert_array_equal(found, dense[places[1:4]])
+        assert size_in_bytes(rows) == size_in_bytes(X) * len(places) // 90
+
+    def test_shares(self):
+        X = sparse.csr_array(np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))
+        assert share_of_rows(X, np.array([0, 1])) == 0.75
+        assert share_of_rows(X.toarray(), np.array([0])) == 1 / 3
+        assert share_of_rows(X[[1, 1]], np.array([0])) == 0.0
+        assert size_in_bytes(["a"]) == 0
+
+    @pytest.mark.parametrize("zeros", [False, True])
+    def test_gamma_is_that_of_scikit_learn(self, zeros):
+        X, y = blobs("csr")
+        X.data[::7] *= not zeros
+        expected = SVC().fit(X, y)._gamma
+        assert resolve_gamma("scale", X) == expected
+
+    def test_origin_by_blocks(self, monkeypatch):
+        X = np.random.default_rng(0).normal(size=(50, 7))
+        places = np.arange(3, 50, 2)
+        monkeypatch.setattr("manyclass.banks.svm.kernels.MEDIAN_ENTRIES", 50)
+        assert_array_equal(Kernel("rbf").origin(X, places), np.median(X[places], axis=0))
+
+    def test_read_once(self):
+        X, _ = blobs("F")
+        read = read_by_bank(SVC(), X, "margin", {})
+        assert read.flags.c_contiguous
+        assert read_by_bank(SVC(), read, "margin", {}) is read
+        assert read_by_bank(SVC(), X, "probability", {}) is X
+        assert read_by_bank(SVC(), X, "margin", {"other": 1}) is X
+
+
+@pytest.mark.parametrize("cv", ["loo", 3])
+@pytest.mark.parametrize("learner", [SVC(), NuSVC(nu=0.1), KernelLogisticRegression()])
+def test_x_is_free_as_soon_as_nobody_else_holds_it(learner, cv):
+    X, y = wide("C")
+    X = X.copy()
+    model, held = CoupledClassifier(learner, cv=cv), weakref.ref(X)
+    gc.disable()  # what refers to itself in a circle would wait for it
+    try:
+        model.fit(X, y)
+        del X
+        assert held() is None
+    finally:
+        gc.enable()

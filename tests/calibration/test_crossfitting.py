@@ -1,0 +1,80 @@
+"""Calibrations of out-of-sample scores, and of few of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from manyclass import codes
+from manyclass.calibration.crossfitting import calibrate, left_out_probabilities
+
+CODE = codes.one_vs_one(3)
+
+
+def noisy_scores(n=30, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    return CODE[y] + rng.normal(size=(n, 3)), y
+
+
+def probabilities(method, scores, y, weights, numbers=None, rows=None, code=CODE):
+    """Those of :func:`left_out_probabilities`, and of which rows, in order."""
+    rows = np.arange(len(y)) if rows is None else rows
+    own = calibrate(method, scores, y, code, weights)
+    blocks = left_out_probabilities(own, method, scores, y, code, weights, rows, numbers)
+    found, r = map(np.concatenate, zip(*blocks, strict=True))
+    order = np.argsort(found)
+    return found[order], r[order], own
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_every_fold_is_judged_by_the_others(method):
+    scores, y = noisy_scores()
+    numbers = np.arange(30) // 10 - 1  # the first ten are never left out
+    rows, r, _ = probabilities(method, scores, y, np.ones(30), numbers)
+    assert_array_equal(rows, np.arange(10, 30))
+    for fold in (0, 1):
+        test = np.flatnonzero(numbers == fold)
+        others = np.flatnonzero(numbers != fold)
+        without = calibrate(method, scores[others], y[others], CODE, np.ones(20))
+        assert_allclose(r[np.isin(rows, test)], without.transform(scores[test]), rtol=1e-9)
+
+
+def test_some_rows_have_the_probabilities_that_they_have_among_all():
+    scores, y = noisy_scores()
+    _, r, _ = probabilities("sigmoid", scores, y, np.ones(30))
+    chosen = np.array([2, 3, 5, 7, 29])
+    rows, some, _ = probabilities("sigmoid", scores, y, np.ones(30), rows=chosen)
+    assert_array_equal(rows, chosen)
+    assert_allclose(some, r[chosen], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "few"), [(57, True), (60, False)])
+def test_twenty_of_a_class_are_enough(n, few):
+    scores, y = noisy_scores(n)
+    _, r, own = probabilities("sigmoid", scores, y, np.ones(n))
+    assert np.array_equal(r, own.transform(scores)) != few
+
+
+def test_weights_are_copies():
+    scores, y = noisy_scores()
+    times, numbers = np.arange(30) % 3, np.arange(30) % 5
+    rows, weighted, _ = probabilities("sigmoid", scores, y, times.astype(float), numbers)
+    copies = [np.repeat(a, times, axis=0) for a in (scores, y, np.ones(30), numbers)]
+    _, copied, _ = probabilities("sigmoid", *copies)
+    assert_array_equal(rows, np.flatnonzero(times))
+    assert_allclose(np.repeat(weighted, times[rows], axis=0), copied, atol=1e-8)
+
+
+def test_samples_of_one_kind_cannot_be_left_out():
+    scores, _ = noisy_scores(3)
+    rows, r, own = probabilities("sigmoid", scores, np.arange(3), np.ones(3))
+    assert_array_equal(rows, np.arange(3))
+    assert_array_equal(r, own.transform(scores))
+
+
+def test_no_column_turns_its_sides_round():
+    scores, y = noisy_scores()
+    sigmoid = calibrate("sigmoid", scores * [1.0, -1.0, 1.0], y, CODE, np.ones(30))
+    assert (sigmoid.slopes_ < 0).all()

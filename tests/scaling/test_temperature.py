@@ -1,0 +1,173 @@
+"""The temperature of coupled probabilities."""
+
+from __future__ import annotations
+
+import warnings
+from unittest import mock
+
+import naive_fitting as naive
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize_scalar
+from scipy.special import softmax
+
+from manyclass.scaling.temperature import apply_temperature, fit_temperature, least_probabilities
+
+quick = settings(deadline=None, max_examples=40)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def dull_probabilities(seed, n=50, k=4, sharpness=1.0):
+    """Probabilities and labels drawn from a power of them."""
+    rng = np.random.RandomState(seed)
+    p = rng.dirichlet(np.ones(k), n)
+    drawn = apply_temperature(p, sharpness)
+    return p, np.array([rng.choice(k, p=row) for row in drawn])
+
+
+class TestFitTemperature:
+    @quick
+    @given(seed=seeds, k=st.integers(2, 6), weighted=st.booleans())
+    def test_is_the_minimum_of_the_log_loss_with_a_few_surprises(self, seed, k, weighted):
+        p, y = dull_probabilities(seed, k=k, sharpness=2.0)
+        weights = np.random.RandomState(seed).uniform(0, 2, len(y)) if weighted else np.ones(len(y))
+        second = p.argsort(axis=1)[:, -2]
+
+        def loss(s):
+            logs = np.log(apply_temperature(p, s))
+            rows = np.arange(len(y))
+            surprised = weights * (1 / weights.sum() + 0.005)
+            return -weights @ logs[rows, y] - surprised @ logs[rows, second]
+
+        best = minimize_scalar(loss, bounds=(0.05, 20), method="bounded", options={"xatol": 1e-9})
+        s = fit_temperature(p, y, weights)
+        assert_allclose(s, best.x, rtol=1e-5)
+        assert loss(s) <= best.fun + 1e-9
+        assert_allclose(loss(s), naive.cautious_log_loss(p, y, s, weights), rtol=1e-9)
+
+    @quick
+    @given(seed=seeds, points=st.tuples(*[st.floats(0.05, 20)] * 2), mix=st.floats(0, 1))
+    def test_the_log_loss_is_convex_in_the_power(self, seed, points, mix):
+        p, y = dull_probabilities(seed, n=10)
+        first, second = points
+
+        def loss(s):
+            return naive.cautious_log_loss(p, y, s, np.ones(len(y)))
+
+        chord = mix * loss(first) + (1 - mix) * loss(second)
+        assert loss(mix * first + (1 - mix) * second) <= chord * (1 + 1e-9) + 1e-9
+
+    @pytest.mark.parametrize("sharpness", [0.5, 1.0, 3.0])
+    def test_finds_the_power_that_the_labels_were_drawn_from(self, sharpness):
+        p, y = dull_probabilities(0, n=20_000, sharpness=sharpness)
+        assert_allclose(fit_temperature(p, y), sharpness, rtol=0.05)
+
+    @quick
+    @given(seed=seeds, sharpness=st.sampled_from([0.5, 1.0, 3.0]))
+    def test_ends_where_newton_stands_still(self, seed, sharpness):
+        """A last step below rounding is no reason to halve the bracket, time and again."""
+        p, y = dull_probabilities(seed, sharpness=sharpness)
+        with mock.patch("manyclass.scaling.temperature.softmax", wraps=softmax) as evaluated:
+            fit_temperature(p, y)
+        assert evaluated.call_count <= 20
+
+    def test_integer_weights_are_repetitions(self):
+        p, y = dull_probabilities(5)
+        times = np.random.RandomState(5).randint(0, 4, len(y))
+        repeated = fit_temperature(p.repeat(times, axis=0), y.repeat(times))
+        assert_allclose(fit_temperature(p, y, times.astype(float)), repeated, rtol=1e-8)
+
+    @pytest.mark.parametrize("n", [2, 10, 1000])
+    def test_always_right_is_trusted_by_the_number_of_samples(self, n):
+        p = np.tile([0.6, 0.4], (n, 1))  # p^s is to be n to 1 + n / 200
+        expected = np.log(n / (1 + 0.005 * n)) / np.log(0.6 / 0.4)
+        assert_allclose(fit_temperature(p, np.zeros(n, dtype=np.intp)), expected, rtol=1e-6)
+
+    def test_stays_within_its_bounds(self):
+        p = np.tile([0.51, 0.49], (50, 1))
+        assert fit_temperature(p, np.zeros(50, dtype=np.intp)) == 20.0
+        assert fit_temperature(p, np.ones(50, dtype=np.intp)) == 0.05
+
+    def test_exact_zeros_are_survived(self):
+        p = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.9, 0.1, 0.0], [0.0, 0.0, 1.0]])
+        s = fit_temperature(p, np.array([0, 1, 1, 0]))
+        assert 0.05 <= s < 1
+
+    @pytest.mark.parametrize(
+        ("p", "weights"),
+        [
+            (np.empty((0, 3)), np.empty(0)),
+            (np.full((4, 3), 1 / 3), np.ones(4)),
+            (np.array([[0.6, 0.3, 0.1]] * 4), np.zeros(4)),
+        ],
+        ids=["no samples", "uniform", "no weight"],
+    )
+    def test_where_nothing_can_be_learned_probabilities_stay_as_they_are(self, p, weights):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert fit_temperature(p, np.zeros(len(p), dtype=np.intp), weights) == 1.0
+
+
+class TestLeastProbabilities:
+    def test_half_the_share_of_classes_with_a_single_sample(self):
+        counts, totals = np.array([7, 1, 2, 1, 0]), np.array([7.0, 1.0, 2.0, 2.0, 0.0])
+        assert_allclose(least_probabilities(counts, totals), [0, 1 / 24, 0, 1 / 12, 0])
+
+    @quick
+    @given(seed=seeds, k=st.integers(3, 8), scale=st.sampled_from([5e-324, 1.0, 8e307]))
+    def test_is_less_than_half_of_all_and_does_not_ask_for_the_unit_of_weights(
+        self, seed, k, scale
+    ):
+        rng = np.random.RandomState(seed)
+        counts = rng.randint(1, 3, k)
+        least = least_probabilities(counts, scale * counts)
+        assert_allclose(least, least_probabilities(counts, counts.astype(float)), atol=1e-15)
+        assert 0 <= least.sum() <= 0.5 + 1e-12
+
+    @quick
+    @given(seed=seeds, s=st.sampled_from([1.0, 2.5, 20.0]))
+    def test_is_kept_and_the_rest_is_divided_as_before(self, seed, s):
+        rng = np.random.RandomState(seed)
+        p, least = rng.dirichlet(np.full(5, 0.1), 20), np.array([0, 0.01, 0, 0, 0.02])
+        kept, plain = apply_temperature(p, s, least), apply_temperature(p, s)
+        assert_allclose(kept.sum(axis=1), 1, atol=1e-12)
+        assert (kept >= least).all()
+        assert_allclose((kept - least) / 0.97, plain, atol=1e-12)
+
+    def test_none_is_the_identity_to_the_bit(self):
+        p = np.random.RandomState(0).dirichlet(np.ones(4), 20)
+        assert_array_equal(apply_temperature(p, 1.7, np.zeros(4)), apply_temperature(p, 1.7))
+
+
+class TestApplyTemperature:
+    @quick
+    @given(seed=seeds, s=st.floats(0.05, 20), k=st.integers(2, 8))
+    def test_powers_and_renormalises(self, seed, s, k):
+        p = np.random.RandomState(seed).dirichlet(np.full(k, 0.3), 20)
+        assume((p > 1e-12).all())
+        expected = [naive.power(row, s) for row in p]
+        assert_allclose(apply_temperature(p, s), expected, rtol=1e-9, atol=1e-300)
+
+    @quick
+    @given(seed=seeds, s=st.floats(0.05, 20), spread=st.floats(0.1, 100))
+    def test_keeps_the_order_and_sums_to_1(self, seed, s, spread):
+        p = softmax(spread * np.random.RandomState(seed).standard_normal((30, 5)), axis=1)
+        tempered = apply_temperature(p, s)
+        assert_allclose(tempered.sum(axis=1), 1, atol=1e-12)
+        assert ((tempered >= 0) & (tempered <= 1)).all()
+        order = p.argsort(axis=1)
+        assert (np.diff(np.take_along_axis(tempered, order, axis=1), axis=1) >= 0).all()
+        assert_array_equal(tempered.argmax(axis=1), p.argmax(axis=1))
+
+    def test_1_is_the_identity_to_the_bit(self):
+        p = np.random.RandomState(0).dirichlet(np.ones(4), 20)
+        assert_array_equal(apply_temperature(p, 1.0), p)
+
+    def test_powers_multiply(self):
+        p = np.random.RandomState(0).dirichlet(np.ones(4), 20)
+        assert_allclose(
+            apply_temperature(apply_temperature(p, 2.5), 0.8), apply_temperature(p, 2.0), atol=1e-12
+        )
