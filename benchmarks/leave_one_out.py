@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 
 from experiments import datasets
 from manyclass import codes
-from manyclass.banks import fit_bank
+from manyclass.banks import MARGIN, fit_bank
 from manyclass.calibration import Sigmoid
 
 PAIRS = (
@@ -54,7 +54,7 @@ def leave_one_out() -> list[list[str]]:
         X, y = two_classes(name, pair, most)
         for C in PARAMETERS:
             svc = SVC(C=C, gamma=1 / X.shape[1], tol=1e-6)
-            bank = fit_bank(svc, X, y, code, "margin")
+            bank = fit_bank(svc, X, y, code, MARGIN)
             within = bank.scores(X)[:, 0]
             analytic = bank.leave_one_out(X, y, code, np.ones(len(y)))[:, 0]
             brute = brute_force(svc, X, y, within)

@@ -22,7 +22,7 @@ from sklearn.svm import LinearSVC
 from manyclass import CoupledClassifier, codes, couple
 from manyclass import fitting as _coupled
 from manyclass import predicting as _predicting
-from manyclass.banks import LinearBank, fit_bank
+from manyclass.banks import MARGIN, PROBABILITY, LinearBank, fit_bank
 from manyclass.banks.base import ConstantModel, column_batches
 from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
 from manyclass.combiners.coupling import LeastSquares, pairwise
@@ -279,11 +279,11 @@ def test_linear_models_are_made_anew_as_they_were(estimator, dtype):
     code, data = codes.one_vs_one(4)[:, :5], X[:80].astype(dtype)
     labels = y[:80] % 3  # class 3 has no sample, so that one column has one side
     options = {"seeds": np.arange(5)}
-    bank = fit_bank(estimator, data, labels, code, "margin", **options)
+    bank = fit_bank(estimator, data, labels, code, MARGIN, **options)
     assert isinstance(bank, LinearBank) and len(bank._kept) == 1
     for column, model in enumerate(bank.models):
         single = fit_bank(
-            estimator, data, labels, code[:, [column]], "margin", seeds=np.array([column])
+            estimator, data, labels, code[:, [column]], MARGIN, seeds=np.array([column])
         )
         if isinstance(model, ConstantModel):
             assert model.positive is single.models[0].positive
@@ -298,7 +298,7 @@ def test_linear_models_are_made_anew_as_they_were(estimator, dtype):
 
 
 def test_models_handed_out_are_copies():
-    bank = fit_bank(LogisticRegression(), X, y, codes.one_vs_rest(12), "probability")
+    bank = fit_bank(LogisticRegression(), X, y, codes.one_vs_rest(12), PROBABILITY)
     before = bank.scores(X)
     for model in bank.models:
         model.coef_[:] = 0
@@ -315,7 +315,7 @@ def test_a_model_that_cannot_be_stacked_is_kept():
             return self
 
     Odd.__module__ = "builtins"
-    bank = LinearBank([Odd().fit(X[:n], y[:n] > 5) for n in (100, 120)], "margin")
+    bank = LinearBank([Odd().fit(X[:n], y[:n] > 5) for n in (100, 120)], MARGIN)
     assert [len(model.rows_) for model in bank.models] == [100, 120]
 
 

@@ -16,7 +16,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.svm import SVC
 
 from experiments.duan2003.partitions import Classes, Floats
-from manyclass.banks import fit_bank
+from manyclass.banks import MARGIN, fit_bank
 from manyclass.learners import KernelLogisticRegression
 from manyclass.learners.kernel_logistic.newton import solve
 from manyclass.scores.folds import Fold
@@ -61,9 +61,7 @@ def svm_scores(
     inner: Floats, outer: Floats, y: Classes, code: Code, values_of_C: Sequence[float]
 ) -> Floats:
     """Return the margins (len(values_of_C), m, l) of support vector machines."""
-    banks = (
-        fit_bank(SVC(C=C, kernel="precomputed"), inner, y, code, "margin") for C in values_of_C
-    )
+    banks = (fit_bank(SVC(C=C, kernel="precomputed"), inner, y, code, MARGIN) for C in values_of_C)
     return np.stack([bank.scores(outer) for bank in banks])
 
 

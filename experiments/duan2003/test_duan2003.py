@@ -48,7 +48,7 @@ from experiments.duan2003.results import (
 from experiments.duan2003.search import Grids, _choose, search
 from experiments.results import Measurement
 from manyclass import CoupledClassifier, CoupledSVC, codes
-from manyclass.banks import fit_bank
+from manyclass.banks import MARGIN, fit_bank
 from manyclass.combiners.softmax import Softmax
 from manyclass.learners import KernelLogisticRegression
 from manyclass.scores.crossfit import out_of_sample_scores
@@ -213,7 +213,7 @@ def test_functions_of_scores_are_those_of_the_presets(name):
 
     def fit(rows=None):
         machine = method.learner(C=3.0, gamma=0.25)
-        return fit_bank(machine, X, y, code, "margin", rows=rows)
+        return fit_bank(machine, X, y, code, MARGIN, rows=rows)
 
     bank = fit()
     scores = out_of_sample_scores(bank, fit, X, y, code, folds)

@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 from experiments.datasets import load
 from experiments.runner import Row
 from manyclass import CoupledSVC, codes, couple
-from manyclass.banks import fit_bank
+from manyclass.banks import MARGIN, fit_bank
 from manyclass.calibration import Sigmoid
 from manyclass.combiners.decoding import WinnerTakesAll
 from manyclass.combiners.reliability import DynamicReliability, StaticReliability
@@ -158,7 +158,7 @@ class Machines:
 
     def _fit(self, rows=None, columns=None):
         code = self.code if columns is None else self.code[:, columns]
-        return fit_bank(self._machine, self.X, self.y, code, "margin", rows=rows)
+        return fit_bank(self._machine, self.X, self.y, code, MARGIN, rows=rows)
 
     @cached_property
     def left_out(self) -> Array:

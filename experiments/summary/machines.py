@@ -20,7 +20,7 @@ from sklearn.svm import SVC
 from experiments.summary.methods import COUPLERS, DECODERS, TRAINED
 from experiments.summary.samples import Array, Part
 from manyclass import codes
-from manyclass.banks import fit_bank
+from manyclass.banks import MARGIN, fit_bank
 from manyclass.banks.base import column_sizes
 from manyclass.calibration import Sigmoid
 from manyclass.combiners.base import Combiner, resolve
@@ -89,7 +89,7 @@ class Machines:
 
     def _fit(self, rows=None, columns=None):
         code = self.code if columns is None else self.code[:, columns]
-        return fit_bank(clone(BASES[self.learner]), self.X, self.y, code, "margin", rows=rows)
+        return fit_bank(clone(BASES[self.learner]), self.X, self.y, code, MARGIN, rows=rows)
 
     def _out_of_sample(self) -> Array:
         """Return what CoupledSVC and CoupledClassifier learn from, unless told otherwise."""

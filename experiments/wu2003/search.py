@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from manyclass import codes
-from manyclass.banks import Bank, fit_bank
+from manyclass.banks import MARGIN, Bank, fit_bank
 from manyclass.banks.base import column_sizes
 from manyclass.calibration import Sigmoid
 from manyclass.calibration.crossfitting import calibrate, left_out_probabilities
@@ -91,7 +91,7 @@ class Machines:
     ) -> Bank:
         machine = SVC(C=self.C, kernel="precomputed")
         code = self.code if columns is None else self.code[:, columns]
-        return fit_bank(machine, self.K, self.y, code, "margin", rows=rows)
+        return fit_bank(machine, self.K, self.y, code, MARGIN, rows=rows)
 
     @cached_property
     def left_out(self) -> Floats:

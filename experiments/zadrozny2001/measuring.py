@@ -20,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from experiments import datasets
 from experiments.runner import Row
 from manyclass import CoupledSVC, codes
-from manyclass.banks import fit_bank
+from manyclass.banks import MARGIN, fit_bank
 from manyclass.banks.base import column_sizes
 from manyclass.calibration import CALIBRATIONS
 from manyclass.combiners.base import Combiner, resolve
@@ -110,13 +110,13 @@ def fit_margins(problem: Problem, name: str, seed: int, with_train: bool = True)
     """Fit the binary models of a code, once and for all combiners."""
     X, y, k = problem.X_train, problem.y_train, problem.k
     code, estimator = codes.by_name(name, k, random_state=seed), learner(problem)
-    bank = fit_bank(estimator, X, y, code, "margin")
+    bank = fit_bank(estimator, X, y, code, MARGIN)
     train = np.empty((0, code.shape[1]))
     if with_train:
         folds = make_folds(splitter(), X, y, np.arange(k), warn=False)
         train = out_of_sample_scores(
             bank,
-            lambda rows: fit_bank(estimator, X, y, code, "margin", rows=rows),
+            lambda rows: fit_bank(estimator, X, y, code, MARGIN, rows=rows),
             X,
             y,
             code,

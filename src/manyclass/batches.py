@@ -29,7 +29,7 @@ from manyclass._lib.messages import quoted, some_quoted
 from manyclass._lib.routing import RoutingMixin
 from manyclass._lib.sklearn import n_samples, routing_enabled, take_rows
 from manyclass._lib.weights import check_weights, weights_in_use
-from manyclass.banks import ConstantModel, Kind
+from manyclass.banks import ConstantModel, ScoreKind
 from manyclass.banks.base import class_sizes
 from manyclass.banks.partial_fit import bank_of, new_learners, sides_in, teach
 from manyclass.calibration import Sigmoid
@@ -202,7 +202,7 @@ class IncrementalBase(RoutingMixin, CoupledBase):
             learners, none, self._new_reservoir(seeds), provisional=plan.needs_scores
         )
 
-    def _check_kind(self, kind: Kind) -> None:
+    def _check_kind(self, kind: ScoreKind) -> None:
         """Refuse scores on another scale than those that have been kept and calibrated."""
         if kind != self.bank_.kind:
             raise ValueError(
@@ -250,7 +250,7 @@ class IncrementalBase(RoutingMixin, CoupledBase):
         reservoir = reservoir.add(y[rows], weights[rows], chosen, scores)
         self.stream_ = replace(self.stream_, reservoir=reservoir)
 
-    def _learn(self, X, y, weights, rows, params, kind: Kind) -> None:
+    def _learn(self, X, y, weights, rows, params, kind: ScoreKind) -> None:
         learners = teach(
             self.stream_.learners,
             X,

@@ -24,7 +24,18 @@ from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.rows import is_by_columns
 from manyclass._lib.sklearn import check_any_rows, check_sample_weight
 from manyclass._lib.weights import weights_in_use
-from manyclass.banks import Bank, Kind, fit_bank, is_kernel_machine, read_by_bank, response_kind
+from manyclass.banks import (
+    CENTRED,
+    LOG_ODDS,
+    MARGIN,
+    PROBABILITY,
+    Bank,
+    ScoreKind,
+    fit_bank,
+    is_kernel_machine,
+    read_by_bank,
+    response_kind,
+)
 from manyclass.banks.base import class_sizes, column_sizes
 from manyclass.banks.svm.callable_kernel import takes_any_rows
 from manyclass.calibration import CALIBRATIONS
@@ -46,7 +57,7 @@ from manyclass.scores.leave_one_out import leave_one_out
 class Plan(NamedTuple):
     """What is to be fitted, and on what."""
 
-    kind: Kind
+    kind: ScoreKind
     """What the binary models are asked for."""
     method: str | None
     """Name of the calibration, if any."""
@@ -300,7 +311,7 @@ class CoupledBase(Predictions, ABC):
             warn_undetermined(code, combiner, stacklevel=7)
         return code
 
-    def _plan_calibration(self, estimator, combiner: Combiner) -> tuple[Kind, str | None]:
+    def _plan_calibration(self, estimator, combiner: Combiner) -> tuple[ScoreKind, str | None]:
         """Return the kind of scores to ask for and the name of the calibration, if any."""
         if self.calibration not in ("auto", None, *CALIBRATIONS):
             raise ValueError(
@@ -313,16 +324,16 @@ class CoupledBase(Predictions, ABC):
                 "Use cv=5."
             )
         if combiner.takes == "scores":
-            return response_kind(estimator, ("margin", "centred")), None
+            return response_kind(estimator, (MARGIN, CENTRED)), None
         if self.calibration in CALIBRATIONS:
-            kind = response_kind(estimator, ("margin", "log-odds"))
+            kind = response_kind(estimator, (MARGIN, LOG_ODDS))
             method: str | None = self.calibration
         else:
             margins_first = is_kernel_machine(estimator) and self.calibration == "auto"
-            kinds: tuple[Kind, Kind] = ("probability", "margin")
+            kinds = (PROBABILITY, MARGIN)
             kind = response_kind(estimator, kinds[::-1] if margins_first else kinds)
-            method = "sigmoid" if kind == "margin" and self.calibration == "auto" else None
-        if kind == "probability" or (method is not None and self.cv is not None):
+            method = "sigmoid" if kind == MARGIN and self.calibration == "auto" else None
+        if kind == PROBABILITY or (method is not None and self.cv is not None):
             return kind, method
         remedy = "Use calibration='sigmoid' with cv=5"
         if hasattr(estimator, "predict_proba"):

@@ -31,7 +31,18 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from manyclass import CoupledClassifier, codes
-from manyclass.banks import Bank, ConstantModel, LinearBank, Untrusted, fit_bank, response_kind
+from manyclass.banks import (
+    CENTRED,
+    LOG_ODDS,
+    MARGIN,
+    PROBABILITY,
+    Bank,
+    ConstantModel,
+    LinearBank,
+    Untrusted,
+    fit_bank,
+    response_kind,
+)
 from manyclass.banks.precomputed import PairwiseModel
 from manyclass.learners import ThresholdOptimized
 
@@ -62,13 +73,13 @@ outdated = pytest.mark.filterwarnings("ignore:Class PassiveAggressiveClassifier:
 
 
 def one_by_one(models, X, kind):
-    if kind == "margin":
+    if kind == MARGIN:
         return np.column_stack([model.decision_function(X) for model in models])
     return np.column_stack([model.predict_proba(X)[:, 1] for model in models])
 
 
 def kinds_of(estimator):
-    return ["margin", "probability"] if hasattr(estimator, "predict_proba") else ["margin"]
+    return [MARGIN, PROBABILITY] if hasattr(estimator, "predict_proba") else [MARGIN]
 
 
 class Flipped(LogisticRegression):
@@ -149,12 +160,12 @@ def test_a_classifier_of_linear_models_predicts_without_them(combiner, monkeypat
 def test_linear_scores_of_other_dtypes():
     for dtype in (np.float32, np.int64):
         data = X.astype(dtype)
-        bank = fit_bank(LogisticRegression(), data, y, CODE, "margin")
-        assert_allclose(bank.scores(data), one_by_one(bank.models, data, "margin"), rtol=1e-4)
+        bank = fit_bank(LogisticRegression(), data, y, CODE, MARGIN)
+        assert_allclose(bank.scores(data), one_by_one(bank.models, data, MARGIN), rtol=1e-4)
 
 
 def test_a_linear_bank_refuses_nan_and_other_widths():
-    bank = fit_bank(LogisticRegression(), X, y, CODE, "margin")
+    bank = fit_bank(LogisticRegression(), X, y, CODE, MARGIN)
     with pytest.raises(ValueError, match="NaN"):
         bank.scores(np.full((2, 3), np.nan))
     with pytest.raises(ValueError):
@@ -167,13 +178,13 @@ def test_a_linear_bank_refuses_nan_and_other_widths():
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_everything_else_is_asked_itself(estimator):
-    kind = response_kind(estimator, ("margin", "probability"))
+    kind = response_kind(estimator, (MARGIN, PROBABILITY))
     bank = fit_bank(estimator, X, y, CODE, kind)
     assert type(bank) is Bank
     assert_array_equal(bank.scores(X), one_by_one(bank.models, X, kind))
 
 
-@pytest.mark.parametrize("kind", ["margin", "probability"])
+@pytest.mark.parametrize("kind", [MARGIN, PROBABILITY])
 def test_a_one_sided_column_among_linear_ones(kind):
     few = np.flatnonzero(y != 3)  # the last column keeps only its negative side
     code = np.array([[1, 1, -1], [-1, 1, -1], [1, -1, -1], [0, 0, 1]], dtype=np.int8)
@@ -188,7 +199,7 @@ def test_a_one_sided_column_among_linear_ones(kind):
 
 class TestFitBank:
     def test_each_column_gets_its_classes_and_sides(self):
-        bank = fit_bank(Numbered(), NUMBERED, y, CODE, "margin")
+        bank = fit_bank(Numbered(), NUMBERED, y, CODE, MARGIN)
         for column, model in zip(CODE.T, bank.models, strict=True):
             rows = [s for s in range(len(y)) if column[y[s]] != 0]
             assert_array_equal(model.rows_, rows)
@@ -196,13 +207,13 @@ class TestFitBank:
 
     def test_only_the_rows_asked_for(self):
         rows = np.arange(0, len(y), 3)
-        bank = fit_bank(Numbered(), NUMBERED, y, CODE, "margin", rows=rows)
+        bank = fit_bank(Numbered(), NUMBERED, y, CODE, MARGIN, rows=rows)
         for column, model in zip(CODE.T, bank.models, strict=True):
             assert_array_equal(model.rows_, [s for s in rows if column[y[s]] != 0])
 
     def test_fit_params_as_long_as_x_are_sliced_and_others_are_not(self):
         params = {"tag": np.arange(len(y)) * 10, "colour": "red"}
-        bank = fit_bank(Numbered(), NUMBERED, y, CODE, "margin", fit_params=params)
+        bank = fit_bank(Numbered(), NUMBERED, y, CODE, MARGIN, fit_params=params)
         for model in bank.models:
             assert_array_equal(model.tag_, model.rows_ * 10)
             assert model.colour_ == "red"
@@ -210,26 +221,26 @@ class TestFitBank:
     def test_weights_are_sliced(self):
         weights = np.arange(len(y)) + 1.0
         params = {"sample_weight": weights}
-        bank = fit_bank(Numbered(), NUMBERED, y, CODE, "margin", fit_params=params)
+        bank = fit_bank(Numbered(), NUMBERED, y, CODE, MARGIN, fit_params=params)
         for model in bank.models:
             assert_array_equal(model.sample_weight_, model.rows_ + 1)
 
     def test_open_seeds_are_set_one_per_column(self):
-        bank = fit_bank(Numbered(), NUMBERED, y, CODE, "margin", seeds=np.arange(4) + 7)
+        bank = fit_bank(Numbered(), NUMBERED, y, CODE, MARGIN, seeds=np.arange(4) + 7)
         assert [model.random_state for model in bank.models] == [7, 8, 9, 10]
 
     def test_nested_open_seeds_are_set(self):
         estimator = make_pipeline(StandardScaler(), Numbered())
-        bank = fit_bank(estimator, NUMBERED, y, CODE, "margin", seeds=np.arange(4) + 7)
+        bank = fit_bank(estimator, NUMBERED, y, CODE, MARGIN, seeds=np.arange(4) + 7)
         assert [model[-1].random_state for model in bank.models] == [7, 8, 9, 10]
 
     def test_seeds_already_chosen_are_kept(self):
-        bank = fit_bank(Numbered(3), NUMBERED, y, CODE, "margin", seeds=np.arange(4) + 7)
+        bank = fit_bank(Numbered(3), NUMBERED, y, CODE, MARGIN, seeds=np.arange(4) + 7)
         assert [model.random_state for model in bank.models] == [3] * 4
 
     def test_the_estimator_given_is_not_touched(self):
         estimator = Numbered()
-        fit_bank(estimator, NUMBERED, y, CODE, "margin", seeds=np.arange(4))
+        fit_bank(estimator, NUMBERED, y, CODE, MARGIN, seeds=np.arange(4))
         assert vars(estimator) == {"random_state": None}
 
 
@@ -250,9 +261,9 @@ class TestConstantColumns:
             else {"fit_params": {"sample_weight": present.astype(float)}}
         )
         for kind, expected in (
-            ("probability", r),
-            ("margin", np.inf if r else -np.inf),
-            ("centred", r - 0.5),
+            (PROBABILITY, r),
+            (MARGIN, np.inf if r else -np.inf),
+            (CENTRED, r - 0.5),
         ):
             bank = fit_bank(GaussianNB(), self.data, self.labels, self.code, kind, **chosen)
             assert isinstance(bank.models[0], ConstantModel) and bank.constant.all()
@@ -261,12 +272,12 @@ class TestConstantColumns:
     @pytest.mark.parametrize(
         ("estimator", "kind", "expected"),
         [
-            (LogisticRegression(), "margin", 0.0),
-            (LogisticRegression(), "probability", 0.5),
-            (SGDClassifier("modified_huber"), "probability", 0.5),
-            (GaussianNB(), "probability", 0.5),
-            (GaussianNB(), "log-odds", 0.0),
-            (GaussianNB(), "centred", 0.0),
+            (LogisticRegression(), MARGIN, 0.0),
+            (LogisticRegression(), PROBABILITY, 0.5),
+            (SGDClassifier("modified_huber"), PROBABILITY, 0.5),
+            (GaussianNB(), PROBABILITY, 0.5),
+            (GaussianNB(), LOG_ODDS, 0.0),
+            (GaussianNB(), CENTRED, 0.0),
         ],
     )
     @pytest.mark.parametrize("by", ["rows", "weight"])
@@ -286,9 +297,7 @@ class TestConstantColumns:
     def test_the_evidence_of_columns_without_samples_is_finite(self):
         labels, weights = np.repeat(np.arange(4), 20), np.repeat([0.0, 0.0, 1.0, 1.0], 20)
         code = codes.one_vs_one(4)
-        bank = fit_bank(
-            LinearSVC(), X, labels, code, "margin", fit_params={"sample_weight": weights}
-        )
+        bank = fit_bank(LinearSVC(), X, labels, code, MARGIN, fit_params={"sample_weight": weights})
         evidence = bank.evidence(X, labels, code, weights)
         assert evidence.penalty[0] == 0.0 and np.isfinite(evidence.penalty).all()
 
@@ -327,7 +336,7 @@ class TestPairwiseInput:
     @pytest.mark.parametrize("step", [1, 3], ids=["all rows", "a fold"])
     def test_each_column_is_fitted_on_its_own_square(self, as_type, code, step):
         rows = np.arange(0, len(y), step)
-        bank = fit_bank(NamedRows(), as_type(self.matrix), y, code, "probability", rows=rows)
+        bank = fit_bank(NamedRows(), as_type(self.matrix), y, code, PROBABILITY, rows=rows)
         bank.scores(as_type(self.matrix[:5]))
         for column, model in zip(code.T, bank.models, strict=True):
             own = [s for s in rows if column[y[s]] != 0]
@@ -338,7 +347,7 @@ class TestPairwiseInput:
 
     @types
     def test_only_the_entries_needed_are_asked_for(self, as_type):
-        bank = fit_bank(NamedRows(), as_type(self.matrix), y, CODE, "probability")
+        bank = fit_bank(NamedRows(), as_type(self.matrix), y, CODE, PROBABILITY)
         where = np.zeros((len(y), 4), dtype=bool)
         where[5:9, 1] = True
         scores = bank.scores(as_type(self.matrix), where=where)
@@ -346,7 +355,7 @@ class TestPairwiseInput:
         model = bank.models[1]
         assert_array_equal(model.estimator.asked_, self.matrix[5:9, model.rows])
 
-    @pytest.mark.parametrize("kind", ["margin", "probability"])
+    @pytest.mark.parametrize("kind", [MARGIN, PROBABILITY])
     def test_the_models_can_be_asked_one_by_one(self, kind):
         K = X @ X.T
         estimator = ThresholdOptimized(SVC(kernel="precomputed"))
@@ -358,7 +367,7 @@ class TestPairwiseInput:
 
     def test_they_answer_what_the_estimator_can(self):
         bank = fit_bank(
-            KNeighborsClassifier(metric="precomputed"), distances(X), y, CODE, "probability"
+            KNeighborsClassifier(metric="precomputed"), distances(X), y, CODE, PROBABILITY
         )
         assert not hasattr(bank.models[0], "decision_function")
         with pytest.raises(Untrusted, match="KNeighborsClassifier has no closed form"):
@@ -367,11 +376,11 @@ class TestPairwiseInput:
     @pytest.mark.parametrize("shape", [(80, 79), (80, 100)])
     def test_a_matrix_that_is_not_square_is_refused(self, shape):
         with pytest.raises(ValueError, match=rf"\({shape[0]}, {shape[1]}\): NamedRows .*square"):
-            fit_bank(NamedRows(), np.ones(shape), y, CODE, "probability")
+            fit_bank(NamedRows(), np.ones(shape), y, CODE, PROBABILITY)
 
     def test_a_pickled_bank_gives_the_same_bits(self):
         D = distances(X)
-        bank = fit_bank(KNeighborsClassifier(metric="precomputed"), D, y, CODE, "probability")
+        bank = fit_bank(KNeighborsClassifier(metric="precomputed"), D, y, CODE, PROBABILITY)
         assert_array_equal(pickle.loads(pickle.dumps(bank)).scores(D), bank.scores(D))
 
     def test_memory_is_that_of_a_column(self):
@@ -380,7 +389,7 @@ class TestPairwiseInput:
         estimator = KNeighborsClassifier(metric="precomputed", algorithm="brute")
         code = codes.one_vs_one(k)
         tracemalloc.start()
-        bank = fit_bank(estimator, D, labels, code, "probability", rows=np.arange(n - 1))
+        bank = fit_bank(estimator, D, labels, code, PROBABILITY, rows=np.arange(n - 1))
         assert len(bank.models) == code.shape[1]
         kept, fitting = tracemalloc.get_traced_memory()
         tracemalloc.stop()
@@ -391,7 +400,7 @@ class TestPairwiseInput:
 
 class TestScores:
     def test_only_the_entries_needed_are_asked_for(self):
-        bank = fit_bank(Numbered(), NUMBERED, y, CODE, "margin")
+        bank = fit_bank(Numbered(), NUMBERED, y, CODE, MARGIN)
         where = np.zeros((len(y), 4), dtype=bool)
         where[:, 0] = True
         where[5:9, 1] = True
@@ -405,9 +414,9 @@ class TestScores:
     @pytest.mark.parametrize(
         ("kind", "of_r"),
         [
-            ("probability", lambda r: r),
-            ("centred", lambda r: r - 0.5),
-            ("log-odds", lambda r: logit(np.clip(r, 1e-12, 1 - 1e-12))),
+            (PROBABILITY, lambda r: r),
+            (CENTRED, lambda r: r - 0.5),
+            (LOG_ODDS, lambda r: logit(np.clip(r, 1e-12, 1 - 1e-12))),
         ],
     )
     def test_kinds_made_of_probabilities(self, kind, of_r):
@@ -417,7 +426,7 @@ class TestScores:
 
     def test_a_pickled_bank_gives_the_same_bits(self):
         for estimator in (LogisticRegression(), GaussianNB()):
-            bank = fit_bank(estimator, X, y, CODE, "probability")
+            bank = fit_bank(estimator, X, y, CODE, PROBABILITY)
             assert_array_equal(pickle.loads(pickle.dumps(bank)).scores(X), bank.scores(X))
 
 
@@ -425,14 +434,14 @@ class TestResponseKind:
     @pytest.mark.parametrize(
         ("estimator", "kinds", "expected"),
         [
-            (LogisticRegression(), ("probability", "margin"), "probability"),
-            (LogisticRegression(), ("margin", "log-odds"), "margin"),
-            (LinearSVC(), ("probability", "margin"), "margin"),
-            (GaussianNB(), ("margin", "log-odds"), "log-odds"),
-            (GaussianNB(), ("margin", "centred"), "centred"),
-            (SGDClassifier(loss="hinge"), ("probability", "margin"), "margin"),
-            (SGDClassifier(loss="log_loss"), ("probability", "margin"), "probability"),
-            (make_pipeline(StandardScaler(), LinearSVC()), ("probability", "margin"), "margin"),
+            (LogisticRegression(), (PROBABILITY, MARGIN), PROBABILITY),
+            (LogisticRegression(), (MARGIN, LOG_ODDS), MARGIN),
+            (LinearSVC(), (PROBABILITY, MARGIN), MARGIN),
+            (GaussianNB(), (MARGIN, LOG_ODDS), LOG_ODDS),
+            (GaussianNB(), (MARGIN, CENTRED), CENTRED),
+            (SGDClassifier(loss="hinge"), (PROBABILITY, MARGIN), MARGIN),
+            (SGDClassifier(loss="log_loss"), (PROBABILITY, MARGIN), PROBABILITY),
+            (make_pipeline(StandardScaler(), LinearSVC()), (PROBABILITY, MARGIN), MARGIN),
         ],
     )
     def test_the_first_that_the_estimator_can_answer(self, estimator, kinds, expected):
@@ -447,4 +456,4 @@ class TestResponseKind:
                 return np.zeros(len(X))
 
         with pytest.raises(ValueError, match="OnlyLabels has neither.*CalibratedClassifierCV"):
-            response_kind(OnlyLabels(), ("probability", "margin"))
+            response_kind(OnlyLabels(), (PROBABILITY, MARGIN))

@@ -17,7 +17,7 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC, LinearSVC, NuSVC
 
 from manyclass import CoupledClassifier, CoupledSVC
-from manyclass.banks import fit_bank, repeats
+from manyclass.banks import MARGIN, fit_bank, repeats
 from manyclass.banks.repeats import Copies, distinct_rows
 from manyclass.banks.svm import solver as libsvm
 
@@ -66,7 +66,7 @@ def margins(estimator, samples, labels, weights, code):
         samples,
         labels,
         code,
-        "margin",
+        MARGIN,
         fit_params=params,
         seeds=np.arange(code.shape[1]),
     )
@@ -181,7 +181,7 @@ class TestLeaveOneOut:
                 samples,
                 labels,
                 code,
-                "margin",
+                MARGIN,
                 fit_params={"sample_weight": weights},
             )
             return np.abs(bank.leave_one_out(samples, labels, code, weights)[:, 0] - truth).mean()

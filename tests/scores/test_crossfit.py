@@ -24,7 +24,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC, LinearSVC
 
 from manyclass import CoupledClassifier, codes
-from manyclass.banks import fit_bank, response_kind
+from manyclass.banks import MARGIN, PROBABILITY, fit_bank, response_kind
 from manyclass.scores.crossfit import OutOfSample, enough_rows, out_of_sample_scores
 from manyclass.scores.folds import make_folds
 
@@ -42,7 +42,7 @@ MARGINS = LinearSVC(dual=False, tol=1e-10)
 
 def crossfit(estimator, X, y, code, folds, log=None):
     """Fit everything and score the training set out of sample; log the rows of each refit."""
-    kind = response_kind(estimator, ("probability", "margin"))
+    kind = response_kind(estimator, (PROBABILITY, MARGIN))
 
     def refit(rows):
         if log is not None:
@@ -147,7 +147,7 @@ class TestScores:
 
         def fit(rows):
             return fit_bank(
-                MARGINS, data, labels, codes.one_vs_one(2), "margin", rows=rows, fit_params=params
+                MARGINS, data, labels, codes.one_vs_one(2), MARGIN, rows=rows, fit_params=params
             )
 
         folds = [(np.flatnonzero(labels != c), np.flatnonzero(labels == c)) for c in (0, 1)]
@@ -172,7 +172,7 @@ def left_out(y, code, folds, weights, enough=None):
     data, params = np.arange(len(y), dtype=float)[:, None], {"sample_weight": weights}
 
     def fit(rows):
-        return fit_bank(FirstFeature(), data, y, code, "margin", rows=rows, fit_params=params)
+        return fit_bank(FirstFeature(), data, y, code, MARGIN, rows=rows, fit_params=params)
 
     return OutOfSample(fit(np.arange(len(y))), fit, data, y, code, folds, enough)
 

@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC, codes
-from manyclass.banks import Untrusted, fit_bank
+from manyclass.banks import MARGIN, Untrusted, fit_bank
 from manyclass.scores.crossfit import OutOfSample
 from manyclass.scores.folds import fold_numbers, make_folds
 from manyclass.scores.leave_one_out import hardly_told_apart, leave_one_out, left_out_scores
@@ -35,7 +35,7 @@ def one_thread():
 
 def fit(rows=None, columns=None):
     code = CODE if columns is None else CODE[:, columns]
-    return fit_bank(SVC(gamma=0.1, tol=1e-10), X, y, code, "margin", rows=rows)
+    return fit_bank(SVC(gamma=0.1, tol=1e-10), X, y, code, MARGIN, rows=rows)
 
 
 @pytest.fixture(scope="module")
@@ -252,10 +252,10 @@ def test_many_columns_are_all(n_columns):
     def fit(rows=None, columns=None):
         assert (columns is None) == (n_columns > 0.05 * code.shape[1])
         part = code if columns is None else code[:, columns]
-        return fit_bank(SVC(), data, labels, part, "margin", rows=rows)
+        return fit_bank(SVC(), data, labels, part, MARGIN, rows=rows)
 
     doubting = Doubting(
-        fit_bank(SVC(), data, labels, code, "margin"), np.arange(code.shape[1]) < n_columns
+        fit_bank(SVC(), data, labels, code, MARGIN), np.arange(code.shape[1]) < n_columns
     )
     leave_one_out(doubting, fit, data, labels, code, np.ones(120))
 

@@ -1,16 +1,34 @@
-"""Names of classes, which may be anything, in a line of text each: short, and still different."""
+"""What users read: warnings at their own line, and labels in a line of text each."""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+_PACKAGE = __name__.partition(".")[0]
 LONGEST = 24  # characters of a class name in a picture
 IN_MESSAGES = 60  # and in a message
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's code that called this package.
+
+    The first frame outside the package is the caller's, however deep the warning arises.
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _is_own(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_own(module: str) -> bool:
+    return module.partition(".")[0] == _PACKAGE
 
 
 def shorten(text: str, longest: int = LONGEST) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.banks.base import Bank, ConstantModel, Evidence, Kind, Untrusted, fit_models
+from manyclass.banks.base import Bank, ConstantModel, Evidence, Untrusted, fit_models
+from manyclass.banks.kinds import CENTRED, LOG_ODDS, MARGIN, PROBABILITY, ScoreKind, response_kind
 from manyclass.banks.linear import LinearBank
 from manyclass.banks.svm.bank import KernelBank, is_kernel_machine
 from manyclass.banks.svm.solver import WeightFactors, fit_kernel_bank, read_by_machines
@@ -18,13 +19,17 @@ from manyclass.learners.kernel_logistic.logistic_bank import (
 )
 
 __all__ = [
+    "CENTRED",
+    "LOG_ODDS",
+    "MARGIN",
+    "PROBABILITY",
     "Bank",
     "ConstantModel",
     "Evidence",
     "KernelBank",
     "KernelLogisticBank",
-    "Kind",
     "LinearBank",
+    "ScoreKind",
     "Untrusted",
     "fit_bank",
     "is_kernel_machine",
@@ -33,23 +38,12 @@ __all__ = [
 ]
 
 
-def response_kind(estimator, kinds: tuple[Kind, ...]) -> Kind:
-    """Return the first of ``kinds`` that the estimator can answer."""
-    for kind in kinds:
-        if hasattr(estimator, "decision_function" if kind == "margin" else "predict_proba"):
-            return kind
-    raise ValueError(
-        f"{type(estimator).__name__} has neither decision_function nor predict_proba: its labels "
-        "alone cannot be combined. Wrap it in CalibratedClassifierCV, or choose another estimator."
-    )
-
-
 def fit_bank(
     estimator,
     X,
     y: NDArray[np.intp],
     code: NDArray[np.int8],
-    kind: Kind,
+    kind: ScoreKind,
     *,
     rows: NDArray[np.intp] | None = None,
     fit_params: Mapping[str, Any] | None = None,
@@ -112,15 +106,15 @@ def fit_bank(
     return bank(models, kind)
 
 
-def read_by_bank(estimator, X, kind: Kind, fit_params: Mapping[str, Any]):
+def read_by_bank(estimator, X, kind: ScoreKind, fit_params: Mapping[str, Any]):
     """Return X as the bank reads it, where it would be converted for every fold."""
     return (
         read_by_machines(estimator, X) if _is_fitted_by_libsvm(estimator, kind, fit_params) else X
     )
 
 
-def _is_fitted_by_libsvm(estimator, kind: Kind, params: Mapping[str, Any]) -> bool:
-    return kind == "margin" and is_kernel_machine(estimator) and set(params) <= {"sample_weight"}
+def _is_fitted_by_libsvm(estimator, kind: ScoreKind, params: Mapping[str, Any]) -> bool:
+    return kind == MARGIN and is_kernel_machine(estimator) and set(params) <= {"sample_weight"}
 
 
 def _is_kernel_logistic(estimator) -> bool:

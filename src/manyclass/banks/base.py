@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -17,14 +17,10 @@ from threadpoolctl import threadpool_limits
 from manyclass._lib.jobs import run_tasks
 from manyclass._lib.rows import by_rows, is_by_columns, take_rows, without_duplicates
 from manyclass._lib.sklearn import check_fit_params, n_samples
+from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.precomputed import PairwiseModel, check_square, copy_part, is_everything
 from manyclass.banks.repeats import distinct_rows
 
-Kind = Literal["margin", "probability", "log-odds", "centred"]
-"""What a bank answers: ``decision_function``; the positive side's ``predict_proba`` r; its
-log-odds, for a sigmoid; or r - 1/2, the margin of Zadrozny (2001, section 4)."""
-LEAST = 1e-12  # a probability below adds nothing to the log-odds
-ROUNDING = 1e-6  # by which single precision may leave [0, 1]
 SMALL = 10_000_000  # entries of X
 TASKS_OF_WORKER = 8  # so that none waits long for the others,
 MOST_IN_TASK = 64  # and columns handed over at once
@@ -95,11 +91,11 @@ class Bank:
     ----------
     models : list of fitted binary classifiers
         Classes 0 (negative side) and 1 (positive side).
-    kind : {"margin", "probability", "log-odds", "centred"}
+    kind : ScoreKind
         What :meth:`scores` returns.
     """
 
-    def __init__(self, models: list[Any], kind: Kind):
+    def __init__(self, models: list[Any], kind: ScoreKind):
         self._keep(models)
         self.kind = kind
         self.constant = np.array([isinstance(model, ConstantModel) for model in models])
@@ -155,14 +151,7 @@ class Bank:
         elif rows is not None:
             X = copy_part(X, rows)
         X = _with_names_of(model, X)
-        if self.kind == "margin":
-            return np.asarray(model.decision_function(X), dtype=np.float64).reshape(-1)
-        r = np.asarray(model.predict_proba(X), dtype=np.float64)
-        r = np.where((r < 0) & (r > -ROUNDING), 0.0, np.where((r > 1) & (r < 1 + ROUNDING), 1.0, r))
-        if self.kind == "log-odds":
-            negative, positive = np.log(np.maximum(r, LEAST)).T
-            return positive - negative
-        return r[:, 1] - 0.5 if self.kind == "centred" else r[:, 1]
+        return self.kind.of(model, X)
 
     def constants(self) -> NDArray[np.float64]:
         """Return what the constant models answer, whatever they are asked."""

@@ -21,7 +21,8 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
-from manyclass.banks.base import Bank, ConstantModel, Evidence, Kind, column_sizes
+from manyclass.banks.base import Bank, ConstantModel, Evidence, column_sizes
+from manyclass.banks.kinds import MARGIN, ScoreKind
 from manyclass.banks.stacking import restore, stack
 
 _IN_MATRIX = ("coef_", "intercept_")
@@ -46,7 +47,7 @@ class LinearBank(Bank):
         SGDClassifier,
     )
 
-    def __init__(self, models: list[Any], kind: Kind):
+    def __init__(self, models: list[Any], kind: ScoreKind):
         fitted = [model for model in models if not isinstance(model, ConstantModel)]
         n_features = np.size(fitted[0].coef_) if fitted else 0
         self.coef = np.zeros((n_features, len(models)))
@@ -96,7 +97,7 @@ class LinearBank(Bank):
     ) -> Evidence:
         """Return |w|^2 / (2 C N) of every machine and the margins; for LinearSVC only."""
         machines = self._kept
-        if any(type(model) is not LinearSVC for model in machines) or self.kind != "margin":
+        if any(type(model) is not LinearSVC for model in machines) or self.kind != MARGIN:
             return super().evidence(X, y, code, weights)
         if any(machine.class_weight is not None for machine in machines):
             raise ValueError(
@@ -128,7 +129,7 @@ class LinearBank(Bank):
 
     def _answer(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return margins, or probabilities in their place."""
-        if self.kind == "margin":
+        if self.kind == MARGIN:
             return margins
         # Zhang's estimate for the modified Huber loss; all others are logistic.
         return (np.clip(margins, -1.0, 1.0) + 1.0) / 2.0 if self.huber else expit(margins, margins)

@@ -14,7 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from manyclass._lib.rows import without_duplicates
 from manyclass._lib.sklearn import check_fit_params
-from manyclass.banks.base import Bank, ConstantModel, Kind, set_seed
+from manyclass.banks.base import Bank, ConstantModel, set_seed
+from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.linear import LinearBank
 from manyclass.banks.precomputed import copy_part
 
@@ -83,7 +84,7 @@ def sides_in(code: NDArray[np.int8], totals: NDArray[np.float64]) -> NDArray[np.
 
 
 def bank_of(
-    learners: list[Any], seen: NDArray[np.bool_], known: NDArray[np.bool_], kind: Kind
+    learners: list[Any], seen: NDArray[np.bool_], known: NDArray[np.bool_], kind: ScoreKind
 ) -> Bank:
     """Return the bank of learners, of which some may not have seen both sides.
 

@@ -11,7 +11,14 @@ from scipy.sparse import issparse
 from sklearn.svm import SVC, NuSVC
 
 from manyclass import codes
-from manyclass.banks import Bank, ConstantModel, KernelBank, KernelLogisticBank, LinearBank
+from manyclass.banks import (
+    PROBABILITY,
+    Bank,
+    ConstantModel,
+    KernelBank,
+    KernelLogisticBank,
+    LinearBank,
+)
 from manyclass.banks.svm.groups import Group
 from manyclass.banks.svm.kernels import Kernel
 from manyclass.onnx.graph import Graph, Piece, Unsupported
@@ -30,14 +37,14 @@ def plan_scores(bank: Bank, code: NDArray[np.int8], n_features: int) -> Piece:
     """
     if type(bank) is LinearBank:
         margins = _linear(bank.coef.T, bank.intercept)
-        return _with_link(margins, bank.kind == "probability", bank.huber)
+        return _with_link(margins, bank.kind == PROBABILITY, bank.huber)
     if type(bank) in (KernelBank, KernelLogisticBank):
         margins = _plan_kernel_machines(bank, code, n_features)
-        return _with_link(margins, bank.kind == "probability", huber=False)
+        return _with_link(margins, bank.kind == PROBABILITY, huber=False)
     if bank.constant.all():  # one side only, in all columns: nothing was fitted
         certain = np.array([model.margin for model in bank.models])
         margins = _linear(np.zeros((len(certain), n_features)), certain)
-        return _with_link(margins, bank.kind == "probability", huber=False)
+        return _with_link(margins, bank.kind == PROBABILITY, huber=False)
     raise Unsupported(_why_not({type(m) for m in bank.models} - {ConstantModel}))
 
 

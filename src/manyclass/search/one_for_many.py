@@ -15,6 +15,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.messages import quoted
+from manyclass.banks import MARGIN
 from manyclass.combiners.base import Combiner, own_copy, resolve
 from manyclass.combiners.coupling.base import warn_unconverged
 from manyclass.fitting import CoupledBase
@@ -205,7 +206,7 @@ def _check_rule(rule: Combiner, model: CoupledBase, metrics: list[str]) -> None:
             f"rule {rule.key!r} couples probabilities, but the classifier has none with the "
             f"combiner {own.key!r}: search with combiner={rule.key!r}."
         )
-    if rule.takes == "scores" != own.takes and model.bank_.kind != "margin":
+    if rule.takes == "scores" != own.takes and model.bank_.kind != MARGIN:
         raise ValueError(
             f"rule {rule.key!r} reads margins, but with the combiner {own.key!r} the binary models "
             f"were asked for a {model.bank_.kind}: search it by itself, with "

@@ -19,7 +19,7 @@ from sklearn.svm import SVC, NuSVC
 
 from manyclass import CoupledClassifier, CoupledSVC, codes
 from manyclass._lib.sklearn import counts_rows_of_weight
-from manyclass.banks import fit_bank, read_by_bank, repeats
+from manyclass.banks import MARGIN, PROBABILITY, fit_bank, read_by_bank, repeats
 from manyclass.banks.svm import bank as kernel
 from manyclass.banks.svm import solver as libsvm
 from manyclass.banks.svm.borrowing import RowsOf, share_of_rows, size_in_bytes
@@ -167,7 +167,7 @@ class TestWhole:
         leave_whole(monkeypatch)
         rows = np.flatnonzero(np.arange(len(y)) % 4 != 1)
         machine, code = SVC(C=0.5, gamma=0.2), codes.one_vs_rest(3)
-        bank = fit_bank(machine, X, y, code, "margin", rows=rows)
+        bank = fit_bank(machine, X, y, code, MARGIN, rows=rows)
         for b, model in enumerate(bank.models):
             expected = SVC(C=0.5, gamma=0.2).fit(X[rows], code[y[rows], b] > 0)
             assert_array_equal(model.support_, np.sort(rows[expected.support_]))
@@ -191,7 +191,7 @@ class TestMarginsOnce:
     )
     def test_as_all_at_once(self, form, name, code, chunk, block, prepared):
         X, y = blobs(form)
-        bank = fit_bank(MACHINES[name], X, y, code, "margin", borrow=True)
+        bank = fit_bank(MACHINES[name], X, y, code, MARGIN, borrow=True)
         expected = bank.scorer()(X)
         rows = np.arange(len(y))[::-3]
         with pytest.MonkeyPatch.context() as patch:
@@ -210,7 +210,7 @@ class TestMarginsOnce:
     @pytest.mark.parametrize("most", [0, 1, 25, 70, 1000])
     def test_batches(self, most):
         X, y = blobs("C", k=3)
-        bank = fit_bank(SVC(C=1e-3), X, y, codes.one_vs_one(3), "margin")
+        bank = fit_bank(SVC(C=1e-3), X, y, codes.one_vs_one(3), MARGIN)
         chunks = bank._chunks(20)
         batches = in_batches(chunks, most)
         assert [chunk for batch in batches for chunk in batch] == chunks
@@ -221,13 +221,13 @@ class TestMarginsOnce:
     def test_no_support_vectors(self):
         X, y = blobs("C")
         some = np.flatnonzero(y == 0)
-        bank = fit_bank(SVC(), X, y, codes.one_vs_rest(3), "margin", rows=some, borrow=True)
+        bank = fit_bank(SVC(), X, y, codes.one_vs_rest(3), MARGIN, rows=some, borrow=True)
         assert_array_equal(bank.scores(X[:4]), np.tile([np.inf, -np.inf, -np.inf], (4, 1)))
 
     def test_rows_of_another_matrix(self):
         X, y = blobs("csr")
         code = codes.one_vs_one(3)
-        bank = fit_bank(SVC(), X, y, code, "margin", borrow=True)
+        bank = fit_bank(SVC(), X, y, code, MARGIN, borrow=True)
         rows = np.array([5, 0, 7])
         assert_array_equal(bank.scores_at(X.tocsc(), rows), bank.scores_at(X, rows))
 
@@ -238,7 +238,7 @@ class TestMarginsOnce:
         def shared(A, B):
             return np.array([[len(set(a) & set(b)) + (a == b) for b in B] for a in A], float)
 
-        bank = fit_bank(SVC(kernel=shared), words, y, codes.one_vs_one(3), "margin", borrow=True)
+        bank = fit_bank(SVC(kernel=shared), words, y, codes.one_vs_one(3), MARGIN, borrow=True)
         lent = bank.scores_at(words, np.array([4, 1]))
         bank.own_rows()
         assert_array_equal(bank.scores([words[4], words[1]]), lent)
@@ -279,11 +279,11 @@ class TestParts:
 
     def test_read_once(self):
         X, _ = blobs("F")
-        read = read_by_bank(SVC(), X, "margin", {})
+        read = read_by_bank(SVC(), X, MARGIN, {})
         assert read.flags.c_contiguous
-        assert read_by_bank(SVC(), read, "margin", {}) is read
-        assert read_by_bank(SVC(), X, "probability", {}) is X
-        assert read_by_bank(SVC(), X, "margin", {"other": 1}) is X
+        assert read_by_bank(SVC(), read, MARGIN, {}) is read
+        assert read_by_bank(SVC(), X, PROBABILITY, {}) is X
+        assert read_by_bank(SVC(), X, MARGIN, {"other": 1}) is X
 
 
 @pytest.mark.parametrize("cv", ["loo", 3])

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledSVC, codes
 from manyclass._lib.compiled.blocks import exponentiate
-from manyclass.banks import KernelBank, fit_bank
+from manyclass.banks import MARGIN, KernelBank, fit_bank
 from manyclass.banks.svm import groups
 from manyclass.banks.svm import solver as libsvm
 from manyclass.banks.svm.kernels import Kernel, resolve_gamma
@@ -67,7 +67,7 @@ def one_thread():
 
 
 def bank_of(machine, X=X, y=y, code=PAIRS, **options):
-    bank = fit_bank(machine, X, y, code, "margin", **options)
+    bank = fit_bank(machine, X, y, code, MARGIN, **options)
     assert type(bank) is KernelBank
     return bank
 

@@ -21,7 +21,7 @@ from sklearn.svm import SVC, NuSVC
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledSVC, codes
-from manyclass.banks import Untrusted, fit_bank
+from manyclass.banks import MARGIN, Untrusted, fit_bank
 from manyclass.banks.svm import spans
 from manyclass.banks.svm.spans import squared_spans, squared_spans_by_blocks, without_only_samples
 from manyclass.scores import crossfit
@@ -65,7 +65,7 @@ def sides(n: int):
 
 def left_out(machine, X, y, code, weights=None):
     """Scores of the bank in sample and left out."""
-    bank = fit_bank(machine, X, y, code, "margin", fit_params={"sample_weight": weights})
+    bank = fit_bank(machine, X, y, code, MARGIN, fit_params={"sample_weight": weights})
     ones = np.ones(len(y)) if weights is None else weights
     return bank, bank.scores(X), bank.leave_one_out(X, y, code, ones)
 

@@ -16,7 +16,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from manyclass.banks import fit_bank
+from manyclass.banks import MARGIN, fit_bank
 from manyclass.learners.kernel_logistic import steps as logistic_steps
 from manyclass.learners.kernel_logistic.newton import solve
 from manyclass.learners.kernel_logistic.regression import (
@@ -154,12 +154,12 @@ class TestCancellation:
     def test_leave_one_out_needs_no_more_digits(self):
         data, target = overlapping(300)
         model = KernelLogisticRegression(C=2e5, kernel="linear")
-        near = fit_bank(model, data, target, PAIR, "margin").leave_one_out(
+        near = fit_bank(model, data, target, PAIR, MARGIN).leave_one_out(
             data, target, PAIR, np.ones(300)
         )
         far = data + 5.0
         with pytest.warns(ConvergenceWarning, match="converged, but"):
-            bank = fit_bank(model, far, target, PAIR, "margin")
+            bank = fit_bank(model, far, target, PAIR, MARGIN)
         assert bank.converged
         assert_allclose(bank.leave_one_out(far, target, PAIR, np.ones(300)), near, atol=1e-3)
 

@@ -28,7 +28,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, codes
-from manyclass.banks import fit_bank
+from manyclass.banks import MARGIN, fit_bank
 from manyclass.banks.svm.kernels import scale_gamma
 from manyclass.learners.kernel_logistic import steps as logistic_steps
 from manyclass.learners.kernel_logistic.newton import solve
@@ -389,7 +389,7 @@ def test_bad_parameters(params, message):
     with pytest.raises(ValueError, match=message):
         KernelLogisticRegression(**params).fit(X, TWO)
     with pytest.raises(ValueError, match=message):
-        fit_bank(KernelLogisticRegression(**params), X, y, PAIRS, "margin")
+        fit_bank(KernelLogisticRegression(**params), X, y, PAIRS, MARGIN)
 
 
 @pytest.mark.parametrize("name", ["C", "gamma", "degree", "coef0", "tol", "max_iter"])

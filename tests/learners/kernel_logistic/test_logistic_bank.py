@@ -27,7 +27,16 @@ from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, codes
-from manyclass.banks import Bank, KernelLogisticBank, Untrusted, fit_bank
+from manyclass.banks import (
+    CENTRED,
+    LOG_ODDS,
+    MARGIN,
+    PROBABILITY,
+    Bank,
+    KernelLogisticBank,
+    Untrusted,
+    fit_bank,
+)
 from manyclass.banks.svm.kernels import scale_gamma
 from manyclass.learners.kernel_logistic.left_out import left_out_changes
 from manyclass.learners.kernel_logistic.newton import solve
@@ -42,7 +51,7 @@ SPARSE = np.array(
     [[1, 1, 0, -1, 1], [-1, 0, 1, -1, 0], [0, -1, 1, 1, 0], [0, -1, -1, 1, -1]], dtype=np.int8
 )
 CODES = {"one-vs-one": PAIRS, "one-vs-rest": codes.one_vs_rest(4), "sparse": SPARSE}
-KINDS = ("margin", "probability", "log-odds", "centred")
+KINDS = (MARGIN, PROBABILITY, LOG_ODDS, CENTRED)
 each_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 each_code = pytest.mark.parametrize("code", CODES.values(), ids=CODES)
 
@@ -57,7 +66,7 @@ def one_thread():
 # -- the bank --------------------------------------------------------------------------
 
 
-def bank_of(model, X=X, y=y, code=PAIRS, kind="margin", **options):
+def bank_of(model, X=X, y=y, code=PAIRS, kind=MARGIN, **options):
     bank = fit_bank(model, X, y, code, kind, **options)
     assert type(bank) is KernelLogisticBank
     return bank
@@ -118,10 +127,10 @@ class TestBank:
         left_out = bank_of(self.model, kind=kind).leave_one_out(X, y, PAIRS, np.ones(60))
         margins = bank_of(self.model).leave_one_out(X, y, PAIRS, np.ones(60))
         expected = {
-            "margin": margins,
-            "log-odds": margins,
-            "probability": expit(margins),
-            "centred": expit(margins) - 0.5,
+            MARGIN: margins,
+            LOG_ODDS: margins,
+            PROBABILITY: expit(margins),
+            CENTRED: expit(margins) - 0.5,
         }
         assert_allclose(left_out, expected[kind], atol=1e-12)
 
@@ -148,9 +157,9 @@ class TestBank:
         class Renamed(KernelLogisticRegression):
             pass
 
-        bank = fit_bank(Renamed(gamma=0.05), X, y, PAIRS, "probability")
+        bank = fit_bank(Renamed(gamma=0.05), X, y, PAIRS, PROBABILITY)
         assert type(bank) is Bank
-        expected = bank_of(KernelLogisticRegression(gamma=0.05), kind="probability").scores(X_new)
+        expected = bank_of(KernelLogisticRegression(gamma=0.05), kind=PROBABILITY).scores(X_new)
         assert_allclose(bank.scores(X_new), expected, atol=1e-8)
 
     @pytest.mark.parametrize("code", ["one-vs-one", "one-vs-rest"])
@@ -366,7 +375,7 @@ class TestCoupled:
     def test_frames_and_decoders(self):
         frame = pd.DataFrame(X, columns=["a", "b", "c"])
         model = CoupledClassifier(KernelLogisticRegression(), combiner="max-wins").fit(frame, y)
-        assert model.bank_.kind == "margin"
+        assert model.bank_.kind == MARGIN
         assert model.score(frame, y) > 0.5
 
 

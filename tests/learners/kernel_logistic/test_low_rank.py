@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from manyclass import codes
-from manyclass.banks import fit_bank
+from manyclass.banks import MARGIN, fit_bank
 from manyclass.learners.kernel_logistic import steps as logistic_steps
 from manyclass.learners.kernel_logistic.left_out import left_out_changes
 from manyclass.learners.kernel_logistic.loss import Loss, Point
@@ -321,7 +321,7 @@ def test_columns_and_leaving_out_one():
     X, _ = table(n=600)
     y = (X[:, 0] > 0) + 2 * (X[:, 1] > 0)
     code = codes.one_vs_rest(4)
-    bank = fit_bank(KernelLogisticRegression(kernel="linear"), X, y, code, "margin")
+    bank = fit_bank(KernelLogisticRegression(kernel="linear"), X, y, code, MARGIN)
     out = bank.leave_one_out(X, y, code, np.ones(600))
     K = kernel_of(X)
     for column in range(4):

@@ -23,6 +23,7 @@ from manyclass._lib.compiled.blocks import add_intercepts
 from manyclass._lib.rows import without_duplicates
 from manyclass._lib.sklearn import n_samples
 from manyclass.banks.base import Bank, Evidence, Scorer, column_sizes
+from manyclass.banks.kinds import MARGIN, ScoreKind
 from manyclass.banks.precomputed import slice_rows
 from manyclass.banks.svm.borrowing import RowsOf, size_in_bytes
 from manyclass.banks.svm.groups import Adder, Chunk, Group, in_batches
@@ -145,7 +146,8 @@ class KernelBank(Bank):
         borrow: bool = False,
         once_each: bool = False,
     ):
-        self.kind, self.once_each = "margin", once_each
+        self.kind: ScoreKind = MARGIN
+        self.once_each = once_each
         self.kernel, self.duals, self.intercept = kernel, duals, intercept
         self.bound, self.n_iter, self.converged, self.dtype = bound, n_iter, converged, dtype
         unsupported = np.bincount(duals.indices, minlength=len(intercept)) == 0

@@ -16,7 +16,8 @@ from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
 from manyclass._lib.rows import without_duplicates
-from manyclass.banks.base import LEAST, Bank, Evidence, Kind, Scorer, Untrusted
+from manyclass.banks.base import Bank, Evidence, Scorer, Untrusted
+from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.precomputed import part_of
 from manyclass.banks.svm.bank import KernelBank, KernelMachine
 from manyclass.banks.svm.kernels import Kernel
@@ -103,7 +104,7 @@ class KernelLogisticBank(KernelBank):
     ----------
     kernel, X, y, code, duals, intercept, n_iter, converged, dtype
         As in :class:`~manyclass.banks.KernelBank`.
-    kind : {"margin", "probability", "log-odds", "centred"}
+    kind : ScoreKind
         What :meth:`scores` returns.
     bound : float
         The C that the weights of samples are multiplied with.
@@ -118,7 +119,7 @@ class KernelLogisticBank(KernelBank):
     def __init__(
         self,
         *args,
-        kind: Kind,
+        kind: ScoreKind,
         bound: float,
         definite: bool = True,
         n_jobs: int | None = None,
@@ -139,7 +140,7 @@ class KernelLogisticBank(KernelBank):
     def scorer(self, dtype: type[np.floating] | None = None) -> Scorer:
         """Prepare the training samples once, for many blocks of rows."""
         margins = super().scorer(dtype)
-        return lambda X: _as_kind(margins(X), self.kind)
+        return lambda X: self.kind.of_log_odds(margins(X))
 
     def leave_one_out(
         self,
@@ -190,20 +191,11 @@ class KernelLogisticBank(KernelBank):
             )
         for b, change in zip(fitted, answers, strict=True):
             margins[:, b] -= change[rows]
-        return _as_kind(without_only_samples(margins, y, code, weights, rows), self.kind)
+        return self.kind.of_log_odds(without_only_samples(margins, y, code, weights, rows))
 
     def evidence(self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: Array) -> Evidence:
         """Raise an error: reliabilities are those of support vector machines."""
         return Bank.evidence(self, X, y, code, weights)
-
-
-def _as_kind(margins: Array, kind: Kind) -> Array:
-    """Turn log-odds into what the bank is to answer; see :data:`~manyclass.banks.Kind`."""
-    if kind == "margin":
-        return margins
-    if kind == "log-odds":
-        return np.clip(margins, np.log(LEAST), -np.log(LEAST))
-    return expit(margins) if kind == "probability" else 0.5 * np.tanh(0.5 * margins)
 
 
 def accepted_sparse(kernel: str | Callable[..., Array]) -> str | bool:
@@ -227,7 +219,7 @@ def fit_kernel_logistic_bank(
     X,
     y: NDArray[np.intp],
     code: NDArray[np.int8],
-    kind: Kind,
+    kind: ScoreKind,
     *,
     rows: NDArray[np.intp],
     sample_weight: Array | None,
