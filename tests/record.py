@@ -64,7 +64,6 @@ from manyclass.learners import (
     best_threshold,
     kernel_logistic_path,
 )
-from manyclass.presets import duan
 from manyclass.search import (
     RuleScorer,
     SmallestC,
@@ -73,6 +72,7 @@ from manyclass.search import (
     best_per_rule,
     estimator_per_rule,
 )
+from manyclass.search.presets import duan
 from manyclass.storage import load_model, save_model
 
 RECORD = Path(__file__).parent / "data" / "record.npz"
