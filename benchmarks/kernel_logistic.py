@@ -26,7 +26,8 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.timing import interleave
 from experiments import datasets
-from manyclass.banks.svm.kernels import Kernel, resolve_gamma
+from manyclass.banks.svm.gamma import resolve_gamma
+from manyclass.banks.svm.kernels import resolve_kernel
 from manyclass.learners.kernel_logistic.logistic_bank import gram
 from manyclass.learners.kernel_logistic.newton import solve
 from manyclass.learners.kernel_logistic.regression import KernelLogisticRegression
@@ -106,7 +107,8 @@ def kernel_logistic() -> list[list[str]]:
 def one_row(kernel: str, name: str, X: np.ndarray, y: np.ndarray, C: float) -> list[str]:
     """All of them for one C."""
     gamma = resolve_gamma("scale", X)
-    K, sign = gram(Kernel(kernel, gamma), X), 2.0 * y - 1.0
+    resolved = resolve_kernel(KernelLogisticRegression(kernel=kernel, gamma=gamma), float)
+    K, sign = gram(resolved, X), 2.0 * y - 1.0
     newton, peer = partial(solve, K, y > 0, np.full(len(y), C)), partial(whitened, K, sign, C)
     timings = interleave(
         {"ours": newton, "whitened": partial(peer, False), "triangular": partial(peer, True)}

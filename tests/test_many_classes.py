@@ -23,7 +23,8 @@ from manyclass import CoupledClassifier, codes, couple
 from manyclass import fitting as _coupled
 from manyclass import predicting as _predicting
 from manyclass.banks import MARGIN, PROBABILITY, LinearBank, fit_bank
-from manyclass.banks.base import ConstantModel, column_batches
+from manyclass.banks.base import ConstantModel
+from manyclass.banks.columns import column_batches
 from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
 from manyclass.combiners.coupling import LeastSquares, pairwise
 from manyclass.combiners.coupling.base import column_lists

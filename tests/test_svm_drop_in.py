@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledSVC, codes
-from manyclass.banks.svm import solver as libsvm
+from manyclass.banks.limits import Limits
 
 X, y = make_blobs([30, 20, 12, 18], n_features=3, cluster_std=4.0, random_state=0)
 X_new = make_blobs(50, n_features=3, centers=4, cluster_std=6.0, random_state=1)[0]
@@ -36,8 +36,8 @@ def one_thread():
         yield
 
 
-def both(params, data, labels, weights=None):
-    return [kind(**params).fit(data, labels, weights) for kind in (CoupledSVC, SVC)]
+def both(params, data, labels, weights=None, coupled=CoupledSVC):
+    return [kind(**params).fit(data, labels, weights) for kind in (coupled, SVC)]
 
 
 # -- weights ---------------------------------------------------------------------------
@@ -65,12 +65,18 @@ def test_weights_of_svc(class_weight, sample_weight, C, as_type):
     assert_array_equal(model.class_weight_, expected.class_weight_)
 
 
-@pytest.mark.parametrize("few", [0, libsvm.FEW_PRODUCTS], ids=["calls", "call"])
+class SingleCalls(CoupledSVC):
+    """LIBSVM is called for each pair."""
+
+    def _bank_options(self):
+        return {**super()._bank_options(), "limits": Limits(one_call=0)}
+
+
+@pytest.mark.parametrize("coupled", [SingleCalls, CoupledSVC])
 @pytest.mark.parametrize("labels", [TWO, y >= 0], ids=["k=2", "k=4"])
-def test_weights_of_svc_in_single_calls(labels, few, monkeypatch):
-    monkeypatch.setattr(libsvm, "FEW_PRODUCTS", few)
+def test_weights_of_svc_in_single_calls(labels, coupled):
     params = {**OVO, "C": 3.7, "class_weight": {"dog": 3.0, "ant": 0.3}}
-    model, expected = both(params, X[labels], names[labels], UNEVEN[labels])
+    model, expected = both(params, X[labels], names[labels], UNEVEN[labels], coupled=coupled)
     margins = expected.decision_function(X_new)
     assert_allclose(model.decision_function(X_new), margins, rtol=0, atol=1e-10)
 

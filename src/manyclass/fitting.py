@@ -35,9 +35,9 @@ from manyclass.banks import (
     is_kernel_machine,
     read_by_bank,
     response_kind,
+    takes_any_rows,
 )
 from manyclass.banks.base import class_sizes, column_sizes
-from manyclass.banks.svm.callable_kernel import takes_any_rows
 from manyclass.calibration import CALIBRATIONS
 from manyclass.calibration.crossfitting import calibrate, left_out_probabilities
 from manyclass.combiners.base import Combiner, own_copy

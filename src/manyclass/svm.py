@@ -16,6 +16,7 @@ from manyclass._lib.messages import quoted
 from manyclass._lib.sklearn import check_shared_parameters
 from manyclass._lib.weights import class_weights, without_negative
 from manyclass.banks import KernelBank
+from manyclass.banks.svm.numeric_kernels import LinearKernel
 from manyclass.banks.svm.solver import WeightFactors
 from manyclass.calibration import Sigmoid
 from manyclass.codes import pair_columns
@@ -224,8 +225,8 @@ class CoupledSVC(CoupledBase):
 
     @property
     def support_vectors_(self):
-        """The support vectors; empty for a precomputed kernel and for functions of one's own."""
-        if self.kernel == "precomputed" or callable(self.kernel):
+        """The support vectors; empty for a precomputed or callable kernel."""
+        if not self._bank().kernel.numeric:
             return np.empty((0, 0))
         vectors = [group.vectors for group in self._bank().groups]
         return vstack(vectors, format="csr") if issparse(vectors[0]) else np.concatenate(vectors)
@@ -294,7 +295,7 @@ class CoupledSVC(CoupledBase):
     @property
     def coef_(self):
         """Weights of the features, for linear kernels; shape (l, n_features); sparse if X was."""
-        if self.kernel != "linear":
+        if not isinstance(self._bank().kernel, LinearKernel):
             raise AttributeError("coef_ is only available with kernel='linear'.")
         columns, signs = self._as_in_svc()
         coef = self._bank().duals[self.support_].T @ self.support_vectors_

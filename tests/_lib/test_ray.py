@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC
 from manyclass._lib.jobs import kept_on_workers, run_tasks
-from manyclass.banks.svm import solver as libsvm
+from manyclass.banks.limits import Limits
 
 X, y = make_blobs(240, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 WEIGHTS = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
@@ -88,6 +88,13 @@ def ray():
     ray.shutdown()
 
 
+class CallPerPair(CoupledSVC):
+    """LIBSVM is called for each pair."""
+
+    def _bank_options(self):
+        return {**super()._bank_options(), "limits": Limits(one_call=0)}
+
+
 class TestRay:
     @pytest.fixture
     def stored(self, ray, monkeypatch):
@@ -106,9 +113,8 @@ class TestRay:
         assert_array_equal(model.predict_proba(X), expected)
         assert stored.count(X.shape) + stored.count(()) == 1  # shape of a sparse array to numpy
 
-    def test_machines_of_pairs(self, stored, monkeypatch):
-        monkeypatch.setattr(libsvm, "FEW_PRODUCTS", 0)  # a call for every pair
-        expected = CoupledSVC().fit(X, y).predict_proba(X)
+    def test_machines_of_pairs(self, stored):
+        expected = CallPerPair().fit(X, y).predict_proba(X)
         with joblib.parallel_config(backend="ray", n_jobs=2):
-            assert_array_equal(CoupledSVC().fit(X, y).predict_proba(X), expected)
+            assert_array_equal(CallPerPair().fit(X, y).predict_proba(X), expected)
         assert stored.count(X.shape) == 1

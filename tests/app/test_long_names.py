@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from experiments import datasets
 from manyclass import CoupledClassifier, CoupledSVC, codes, couple, metrics
-from manyclass.banks.svm.kernels import resolve_gamma
+from manyclass.banks.svm.gamma import resolve_gamma
 from manyclass.combiners.coupling.general import Zadrozny
 from manyclass.combiners.coupling.pairwise import HastieTibshirani
 from manyclass.combiners.decoding import LossBased

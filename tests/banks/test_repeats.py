@@ -18,6 +18,7 @@ from sklearn.svm import SVC, LinearSVC, NuSVC
 
 from manyclass import CoupledClassifier, CoupledSVC
 from manyclass.banks import MARGIN, fit_bank, repeats
+from manyclass.banks.limits import Limits
 from manyclass.banks.repeats import Copies, distinct_rows
 from manyclass.banks.svm import solver as libsvm
 
@@ -59,7 +60,10 @@ def several_ways():
     yield X[both], y[both], np.concatenate([np.zeros(len(unused)), weights])
 
 
-def margins(estimator, samples, labels, weights, code):
+NEVER_MERGED = Limits(repeated=np.inf)
+
+
+def margins(estimator, samples, labels, weights, code, limits=None):
     params = {} if weights is None else {"sample_weight": weights}
     bank = fit_bank(
         estimator,
@@ -69,6 +73,7 @@ def margins(estimator, samples, labels, weights, code):
         MARGIN,
         fit_params=params,
         seeds=np.arange(code.shape[1]),
+        limits=limits,
     )
     return bank.scores(X)
 
@@ -149,18 +154,18 @@ class TestMachines:
         ],
         ids=["SVC", "LinearSVC", "own kernel", "NuSVC"],
     )
-    def test_where_the_number_of_rows_counts(self, estimator, monkeypatch):
+    def test_where_the_number_of_rows_counts(self, estimator):
         """Weights of classes, and nu, are told by it; rows of whatever type are not compared."""
         samples, labels, _ = next(several_ways())
         found = margins(estimator, samples, labels, None, ONE_VS_REST)
-        monkeypatch.setattr(repeats, "REPEATED", np.inf)
-        assert_array_equal(found, margins(estimator, samples, labels, None, ONE_VS_REST))
+        apart = margins(estimator, samples, labels, None, ONE_VS_REST, limits=NEVER_MERGED)
+        assert_array_equal(found, apart)
 
 
 class TestLeaveOneOut:
     @pytest.mark.parametrize("weighted", [False, True])
     @pytest.mark.parametrize("C", [0.1, 1.0, 10.0, 100.0])
-    def test_of_copies(self, C, weighted, monkeypatch):
+    def test_of_copies(self, C, weighted):
         """Against machines without one of them, on every third flower of two kinds, twice."""
         rng = np.random.default_rng(3)
         some = rng.permutation(np.flatnonzero(y > 0)[::3].repeat(2))
@@ -175,7 +180,7 @@ class TestLeaveOneOut:
             )
             return machine.decision_function(samples[[i]])[0]
 
-        def mean_difference():
+        def mean_difference(limits=None):
             bank = fit_bank(
                 machine.set_params(tol=1e-3),
                 samples,
@@ -183,13 +188,12 @@ class TestLeaveOneOut:
                 code,
                 MARGIN,
                 fit_params={"sample_weight": weights},
+                limits=limits,
             )
             return np.abs(bank.leave_one_out(samples, labels, code, weights)[:, 0] - truth).mean()
 
         truth = np.array([without(i) for i in range(len(some))])
-        counted = mean_difference()
-        monkeypatch.setattr(repeats, "REPEATED", np.inf)
-        assert counted < min(0.03, mean_difference())
+        assert mean_difference() < min(0.03, mean_difference(NEVER_MERGED))
 
 
 @st.composite
@@ -250,30 +254,30 @@ class TestDistinct:
 
     def test_numbers_that_happen_to_agree(self, monkeypatch):
         """Copies are equal rows, whatever their digests say."""
-        monkeypatch.setattr(repeats, "_digests", lambda X, rows: np.zeros(len(rows), np.uint64))
+        monkeypatch.setattr(repeats, "_digests", lambda X, rows, _: np.zeros(len(rows), np.uint64))
         rows, labels = np.arange(20.0)[:, None], np.zeros(20, dtype=int)
         for as_type in (np.array, sparse.csr_array, sparse.csc_array):
             assert distinct_rows(as_type(rows), labels, np.arange(20)) is None
 
-    def test_many_rows_are_read_in_parts(self, monkeypatch):
+    def test_many_rows_are_read_in_parts(self):
         rows, labels = X.repeat(3, axis=0), y.repeat(3)
         expected = distinct_rows(rows, labels, np.arange(len(rows)))
-        monkeypatch.setattr(repeats, "BLOCK_ENTRIES", 10)
         for as_type in (np.array, sparse.csr_array):
-            found = distinct_rows(as_type(rows), labels, np.arange(len(rows)))
+            found = distinct_rows(as_type(rows), labels, np.arange(len(rows)), block_entries=10)
             assert_array_equal(found.rows, expected.rows)
 
     def test_wide_sparse_rows_are_read_many_at_a_time(self):
         rows = sparse.random_array((500, 10**6), density=1e-6, format="csr", rng=0)
-        assert len(repeats._blocks(rows, np.arange(500))) == 1
+        assert len(repeats._blocks(rows, np.arange(500), 2**15)) == 1
 
-    def test_a_large_x_stays_in_its_order(self, monkeypatch):
+    def test_a_large_x_stays_in_its_order(self):
         """Which would take a copy of it, beside the support vectors."""
         repeated, labels, everything = X.repeat(2, axis=0), y.repeat(2), np.arange(300)
         assert (np.diff(distinct_rows(repeated, labels, everything).rows) < 0).any()
-        monkeypatch.setattr(repeats, "LARGE", 8 * X.size - 1)
         for as_type in (np.array, sparse.csr_array):
-            found = distinct_rows(as_type(repeated), labels, everything)
+            found = distinct_rows(
+                as_type(repeated), labels, everything, copied_bytes=8 * X.size - 1
+            )
             assert_array_equal(found.rows, everything[::2])
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -58,9 +58,15 @@ def by_rows(X: Any) -> Any:
 
 
 def take_rows(X: Any, rows: Any, axis: int = 0) -> Any:
-    """Return rows of X, or columns for ``axis=1``; of a sparse matrix always stored by rows.
+    """Return rows of X, or columns for ``axis=1``; a sparse result is always stored by rows.
 
-    So are those of a large frame, if all of its columns are numbers of one type.
+    The rows of a large frame whose columns are numbers of one type are also stored by rows.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, frame or sequence
+    rows : int array, or a slice of consecutive rows
+    axis : {0, 1}
 
     Examples
     --------
@@ -70,16 +76,83 @@ def take_rows(X: Any, rows: Any, axis: int = 0) -> Any:
     array([[3, 4],
            [1, 0]])
     """
-    if axis == 0 and _is_large_frame(X):
-        return _rows_of_frame(X, np.arange(len(X))[rows])
-    if not is_by_columns(X):
-        return _sklearn.take_rows(X, rows, axis=axis)
+    if is_by_columns(X):
+        return _take_from_columns(X, rows, axis)
+    if axis == 0:
+        if isinstance(rows, slice):
+            return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+        if isinstance(rows, np.ndarray) and (isinstance(X, np.ndarray) or issparse(X)):
+            return X[rows]  # scikit-learn's checks would cost more than the rows
+        if _is_large_frame(X):
+            return _rows_of_frame(X, np.arange(len(X))[rows])
+    return _sklearn.take_rows(X, rows, axis=axis)
+
+
+def _take_from_columns(X: Any, rows: Any, axis: int) -> Any:
+    """Return rows or columns of a sparse matrix that is stored by columns."""
     check_columns(X)
     if axis == 1:
         return _sklearn.take_rows(X, rows, axis=1).tocsr()
     if X.data.dtype.itemsize not in BITS:
         return X.tocsr()[rows]
     return _rows_of_columns(X, np.arange(X.shape[0])[rows])
+
+
+def take_part(
+    X: Any,
+    rows: NDArray[np.intp] | None = None,
+    columns: NDArray[np.intp] | None = None,
+    *,
+    copy: bool = False,
+) -> Any:
+    """Return rows and columns of X. An array is copied once, or not at all if it is all of X.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, frame or sequence
+    rows, columns : int arrays, optional
+        All of them if omitted.
+    copy : bool, default=False
+        Whether the caller may write to the rows without changing X. The copy of a frame is made
+        at once: learners write to the memory below it, which pandas does not notice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass._lib.rows import take_part
+    >>> X = np.arange(9).reshape(3, 3)
+    >>> take_part(X, np.array([2, 0]), np.array([0, 1]))
+    array([[6, 7],
+           [0, 1]])
+    >>> take_part(X, np.arange(3)) is X
+    True
+    """
+    if columns is not None and is_everything(columns, X.shape[1]):
+        columns = None
+    all_rows = rows is None or is_everything(rows, _sklearn.n_samples(X))
+    if rows is None or (all_rows and (not copy or hasattr(X, "iloc"))):
+        part = X if columns is None else take_rows(X, columns, axis=1)
+        return part.copy() if copy and hasattr(X, "iloc") else part
+    if columns is None:
+        return take_rows(X, rows)
+    if isinstance(X, np.ndarray):
+        return X[np.ix_(rows, columns)]
+    return take_rows(take_rows(X, rows), columns, axis=1)
+
+
+def is_everything(places: NDArray[np.intp], n: int) -> bool:
+    """Tell whether these are all n places, in order."""
+    return len(places) == n and bool((places == np.arange(n)).all())
+
+
+def with_narrow_indices(X: Any) -> Any:
+    """Return X with indices of 32 bits, if they fit: some learners do not take wider ones."""
+    if not issparse(X) or X.format != "csr" or X.indices.dtype == X.indptr.dtype == np.int32:
+        return X
+    if max(X.nnz, X.shape[1]) > np.iinfo(np.int32).max:
+        return X
+    parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return type(X)(parts, shape=X.shape)
 
 
 def _is_large_frame(X: Any) -> bool:

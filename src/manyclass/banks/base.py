@@ -1,53 +1,46 @@
-"""The fitted models of all columns, asked one by one."""
+"""The base class of banks: the fitted binary models of all columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.svm import LinearSVC
-from sklearn.utils import get_tags
-from threadpoolctl import threadpool_limits
+from sklearn.base import BaseEstimator, ClassifierMixin
 
-from manyclass._lib.jobs import run_tasks
-from manyclass._lib.rows import by_rows, is_by_columns, take_rows, without_duplicates
-from manyclass._lib.sklearn import check_fit_params, n_samples
+from manyclass._lib.rows import (
+    by_rows,
+    take_part,
+    take_rows,
+    with_narrow_indices,
+    without_duplicates,
+)
+from manyclass._lib.sklearn import n_samples
 from manyclass.banks.kinds import ScoreKind
-from manyclass.banks.precomputed import PairwiseModel, check_square, copy_part, is_everything
-from manyclass.banks.repeats import distinct_rows
-
-SMALL = 10_000_000  # entries of X
-TASKS_OF_WORKER = 8  # so that none waits long for the others,
-MOST_IN_TASK = 64  # and columns handed over at once
-
+from manyclass.banks.precomputed import PairwiseModel
 
 Scorer = Callable[[Any], NDArray[np.float64]]
-"""Gives the scores (n, l) of a block of rows."""
+"""Returns the scores (n, l) of a block of rows."""
 
 
 class Evidence(NamedTuple):
-    """What a support vector machine's objective says about it (Liu & Zheng 2005, eq. 6)."""
+    """The terms of a support vector machine's objective (Liu & Zheng 2005, eq. 6)."""
 
     penalty: NDArray[np.float64]
     """|w|^2 / (2 C N) of every machine, shape (l,)."""
     margins: NDArray[np.float64]
     """Margins f of the training samples, shape (n, l)."""
     weights: NDArray[np.float64] | None = None
-    """How often each training sample counts, shape (n,); once when omitted."""
+    """Weights of the training samples, shape (n,); None for 1."""
     pairwise: bool = False
-    """Whether X is a precomputed kernel, and not samples in an input space."""
+    """Whether X is a precomputed kernel and not samples."""
 
 
 class Untrusted(Exception):
-    """Analytic leave-one-out is not to be had, or not to be trusted; the message says why.
+    """Analytic leave-one-out is not available, or not reliable; the message says why.
 
-    Where that is so of some columns only, ``columns`` tells which, and ``scores`` are those of
-    all.
+    If only some columns are concerned, ``columns`` marks them, and ``scores`` has all columns.
     """
 
     def __init__(
@@ -61,9 +54,9 @@ class Untrusted(Exception):
 
 
 class ConstantModel(ClassifierMixin, BaseEstimator):
-    """Stands in for a binary problem whose training samples are all on one side.
+    """The model of a column whose training samples are all on one side.
 
-    ``positive=None`` stands for one without samples of either side, which tells nothing.
+    ``positive=None`` if the column has no samples at all: both sides are then equally likely.
     """
 
     def __init__(self, positive: bool | None = True):
@@ -71,21 +64,21 @@ class ConstantModel(ClassifierMixin, BaseEstimator):
 
     @property
     def margin(self) -> float:
-        """Infinite on the only side there is; 0 where there is none."""
+        """Infinite, with the sign of the only side; 0 without samples."""
         return 0.0 if self.positive is None else np.inf if self.positive else -np.inf
 
     def decision_function(self, X) -> NDArray[np.float64]:
-        """Return an infinite margin on the only side there is, 0 where there is none."""
+        """Return infinite margins with the sign of the only side, or 0 without samples."""
         return np.full(n_samples(X), self.margin)
 
     def predict_proba(self, X) -> NDArray[np.float64]:
-        """Return certainty of the only side there is, 1/2 where there is none."""
+        """Return probability 1 for the only side, or 1/2 without samples."""
         r = 0.5 if self.positive is None else float(self.positive)
         return np.tile([1.0 - r, r], (n_samples(X), 1))
 
 
 class Bank:
-    """The fitted models of all columns, asked one by one.
+    """The fitted models of all columns. This class calls them one by one.
 
     Parameters
     ----------
@@ -115,19 +108,19 @@ class Bank:
         ----------
         X : array-like or sparse matrix of n rows
         where : bool array of shape (n, l), optional
-            The entries that are needed; others may be left NaN.
+            The entries that are needed; others may be NaN.
 
         Returns
         -------
         array of shape (n, l)
         """
         X = by_rows(read_once(self._first_fitted(), X))
-        # Graphs of neighbours are in the order of their distances, and stay so.
+        # Graphs of neighbours are sorted by distance, and must stay so.
         pairwise = isinstance(self._first_fitted(), PairwiseModel)
         X = with_narrow_indices(X if pairwise else without_duplicates(X))
         out = np.full((n_samples(X), len(self.models)), np.nan)
-        # Each model has a copy of its own, if it may change it: clones of one learner all do.
-        everything = np.arange(n_samples(X)) if _overwrites(self._first_fitted()) else None
+        # A model that may overwrite its input gets a copy; all models are clones of one learner.
+        everything = np.arange(n_samples(X)) if overwrites(self._first_fitted()) else None
         for column, model in enumerate(self.models):
             if where is None or where[:, column].all():
                 out[:, column] = self._ask(model, X, everything)
@@ -143,18 +136,18 @@ class Bank:
         return self.scores(take_rows(X, rows), where)
 
     def own_rows(self) -> None:
-        """Copy what is still read from the training data, if anything is."""
+        """Copy rows that are still in the training data, if there are any."""
 
     def _ask(self, model, X, rows: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
-        if isinstance(model, PairwiseModel):  # rows and columns in one go
+        if isinstance(model, PairwiseModel):  # rows and columns at once
             model, X = model.estimator, model.cut(X, rows)
         elif rows is not None:
-            X = copy_part(X, rows)
+            X = take_part(X, rows, copy=True)
         X = _with_names_of(model, X)
         return self.kind.of(model, X)
 
     def constants(self) -> NDArray[np.float64]:
-        """Return what the constant models answer, whatever they are asked."""
+        """Return the scores of the constant models, which do not depend on the sample."""
         anything = np.zeros((1, 1))
         models = [model for model in self.models if isinstance(model, ConstantModel)]
         return np.array([self._ask(model, anything)[0] for model in models])
@@ -164,12 +157,12 @@ class Bank:
         return self.models[0 if self.constant.all() else int(np.argmin(self.constant))]
 
     def _learner(self) -> str:
-        """Return the name of what was fitted, if anything was."""
+        """Return the class name of the fitted learner."""
         model = self._first_fitted()
         return type(model.estimator if isinstance(model, PairwiseModel) else model).__name__
 
     def scorer(self) -> Scorer:
-        """Return the function that scores rows, for asking it block by block."""
+        """Return the function that scores rows, to call it for many blocks."""
         return self.scores
 
     def leave_one_out(
@@ -180,7 +173,7 @@ class Bank:
         weights: NDArray[np.float64],
         rows: NDArray[np.intp] | None = None,
     ) -> NDArray[np.float64]:
-        """Return scores (m, l) of the given training rows that no sample had a part in itself.
+        """Return scores (m, l) of training rows, each by models without that row.
 
         Only for learners with a closed form: see :class:`~manyclass.banks.KernelBank`.
         """
@@ -189,11 +182,11 @@ class Bank:
     def evidence(
         self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
     ) -> Evidence:
-        """Return what the training set tells about the reliability of every machine.
+        """Return the terms of every machine's objective, which measure its reliability.
 
         Only for support vector machines: see :class:`~manyclass.combiners.reliability.Reliability`.
         """
-        if self.constant.all():  # one side only: whatever the estimator, nothing was fitted
+        if self.constant.all():  # one side only: nothing was fitted
             return Evidence(np.zeros(len(self.models)), self.scores(X), weights)
         raise ValueError(
             f"the reliability of {self._learner()} is not defined: use SVC or "
@@ -202,11 +195,11 @@ class Bank:
 
 
 def read_once(learner: Any, X):
-    """Return X as the learner and its clones read it, if it has ``__manyclass_rows__(X)``.
+    """Return ``learner.__manyclass_rows__(X)`` if the learner defines it, otherwise X.
 
-    That is what they take in place of X in ``fit`` and in prediction, without having to read it
-    anew for every column, and has a ``shape`` and rows by index. The method is not inherited: a
-    subclass may well expect X itself.
+    The method converts X once for all columns. The learner and its clones must take the result
+    instead of X in ``fit`` and in prediction; it has a ``shape``, and rows by index. The method is
+    not inherited: a subclass may expect X itself.
     """
     takes_rows = "__manyclass_rows__" in vars(type(learner))
     return learner.__manyclass_rows__(X) if takes_rows else X
@@ -226,191 +219,25 @@ def column_sizes(
     return class_sizes(y, len(code), weights) @ (code != 0)
 
 
-def fit_models(
-    estimator,
-    X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
-    rows: NDArray[np.intp],
-    params: Mapping[str, Any],
-    seeds: NDArray[np.int64] | None,
-    n_jobs: int | None,
-    verbose: int,
-) -> list[Any]:
-    """Fit one clone of ``estimator`` per column; see :func:`manyclass.banks.fit_bank`."""
-    # Small problems one after the other: handing each between threads costs more
-    # than it gains, by an order of magnitude.
-    small = len(rows) * X.shape[-1] < SMALL if len(X.shape) > 1 else True
-    X = read_once(estimator, X)
-    if _takes_distinct(estimator, params):
-        distinct = distinct_rows(X, y, rows, params.get("sample_weight"))
-        if distinct is not None:
-            rows, params = distinct.rows, {"sample_weight": distinct.weights}
-    order, ends = _places_of_classes(y[rows], len(code))
-    pairwise = bool(get_tags(estimator).input_tags.pairwise)
-    if pairwise:
-        check_square(estimator, X)
-        X = by_rows(X)
-    with threadpool_limits(1 if small else None, user_api="blas"):
-        batches = run_tasks(
-            _fit_columns,
-            # Columns of one task share what it takes a pass over X to get.
-            column_batches(
-                code.shape[1], effective_n_jobs(n_jobs), 1 if is_by_columns(X) else TASKS_OF_WORKER
-            ),
-            estimator,
-            X,
-            y,
-            code,
-            rows,
-            order,
-            ends,
-            seeds,
-            pairwise,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            options=params,
-        )
-    return [model for models in batches for model in models]
-
-
-def _takes_distinct(estimator, params: Mapping[str, Any]) -> bool:
-    """Tell whether a row shall be fitted once, with what its copies weigh together.
-
-    Many learners could; LIBLINEAR ends somewhere within its tolerance, and shall not end
-    elsewhere if copies come in another order.
-    """
-    told_by_rows = isinstance(getattr(estimator, "class_weight", None), str)
-    return type(estimator) is LinearSVC and not told_by_rows and set(params) <= {"sample_weight"}
-
-
-def column_batches(n_columns: int, n_jobs: int, each: int = TASKS_OF_WORKER) -> list[slice]:
-    """Split the columns into tasks: several for each worker, but not one for each of thousands."""
-    size = min(MOST_IN_TASK, max(1, -(-n_columns // n_jobs) // each))
-    return [slice(first, first + size) for first in range(0, n_columns, size)]
-
-
-def _places_of_classes(y: NDArray[np.intp], k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the places of all samples, class by class, and where each class ends among them.
-
-    So that not every column has to look through all rows.
-    """
-    return np.argsort(y, kind="stable"), np.cumsum(np.bincount(y, minlength=k))
-
-
-def _fit_columns(
-    batch: slice, estimator, X, y, code, rows, order, ends, seeds, pairwise: bool, /, **params
-) -> list[Any]:
-    X = _aligned(X)
-    if is_by_columns(X):
-        task = batch, estimator, X, y, code, rows, order, ends, seeds
-        return _fit_from_columns(*task, **params)
-    models, of_class = [], np.split(order, ends[:-1])
-    for b in range(*batch.indices(code.shape[1])):
-        places = np.concatenate([of_class[c] for c in np.flatnonzero(code[:, b])])
-        own = rows[np.sort(places)]
-        seed = None if seeds is None else seeds[b]
-        models.append(_fit_column(clone(estimator), X, y, code[:, b], own, params, seed, pairwise))
-    return models
-
-
-def _aligned(X):
-    """Return X, or a copy that begins where numbers do in memory, so that sums are the same.
-
-    What a worker of a cluster has received may begin anywhere.
-    """
-    return X.copy(order="K") if isinstance(X, np.ndarray) and not X.flags.aligned else X
-
-
-def _fit_from_columns(
-    batch: slice, estimator, X, y, code, rows, order, ends, seeds, /, **params
-) -> list[Any]:
-    """Fit columns of the code on rows that they share, taken out of an X stored by columns.
-
-    The more columns share them the better, as it takes a pass over all of X. But with the part
-    of a column beside them they shall not be more than X has.
-    """
-    takes_part, sizes = code[:, batch] != 0, np.diff(ends, prepend=0)
-    shared, largest = takes_part.any(axis=1) @ sizes, (sizes @ takes_part).max()
-    if largest < shared and shared + largest > n_samples(X):
-        first, last, _ = batch.indices(code.shape[1])
-        halves = slice(first, (first + last) // 2), slice((first + last) // 2, last)
-        task = estimator, X, y, code, rows, order, ends, seeds
-        return [m for half in halves for m in _fit_from_columns(half, *task, **params)]
-    of_class = np.split(order, ends[:-1])
-    places = np.concatenate([of_class[c] for c in np.flatnonzero(takes_part.any(axis=1))])
-    rows = rows[np.sort(places)]
-    y, params = y[rows], check_fit_params(X, params, rows)
-    order, ends = _places_of_classes(y, len(code))
-    task = estimator, take_rows(X, rows), y, code, np.arange(len(rows)), order, ends, seeds
-    return _fit_columns(batch, *task, False, **params)
-
-
-def _fit_column(estimator, X, y, column, rows, params, seed, pairwise: bool):
-    target = (column[y[rows]] > 0).astype(np.int64)
-    weight = params.get("sample_weight")
-    present = target if weight is None else target[np.asarray(weight)[rows] > 0]
-    if len(present) == 0:
-        return ConstantModel(None)
-    if (present == present[0]).all():
-        return ConstantModel(bool(present[0]))
-    set_seed(estimator, seed)
-    sliced = check_fit_params(X, params, rows)
-    fitted = estimator.fit(_own_part(estimator, X, rows, pairwise), target, **sliced)
-    return PairwiseModel(fitted, rows) if pairwise else fitted
-
-
-def _own_part(estimator, X, rows: NDArray[np.intp], pairwise: bool):
-    """Return the rows of a column, of a square matrix also its columns.
-
-    X itself if that is all of it, and the estimator keeps it.
-    """
-    kept = is_everything(rows, n_samples(X)) and not _overwrites(estimator)
-    part = X if kept else copy_part(X, rows, rows if pairwise else None)
-    return with_narrow_indices(part if pairwise else without_duplicates(part))
-
-
-def with_narrow_indices(X):
-    """Return X with indices of 32 bits, if they fit: not every learner takes wider ones."""
-    if not issparse(X) or X.format != "csr" or X.indices.dtype == X.indptr.dtype == np.int32:
-        return X
-    if max(X.nnz, X.shape[1]) > np.iinfo(np.int32).max:
-        return X
-    parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return type(X)(parts, shape=X.shape)
-
-
 def _with_names_of(model, X):
-    """Return an array as a frame, if the model was fitted on one and would miss its names.
+    """Return an array as a frame if the model was fitted on one: it would miss the names.
 
-    That they are missing has been said once, of X as it was given, and not for every column.
+    The user has been warned of missing names once, and should not be for every column.
     """
     names = getattr(model, "feature_names_in_", None)
     if names is None or type(X) is not np.ndarray or X.ndim != 2 or X.shape[1] != len(names):
         return X
     try:
         from pandas import DataFrame
-    except ImportError:  # it was a frame of another kind
+    except ImportError:  # a frame of another library
         return X
     return DataFrame(X, columns=names, copy=False)
 
 
-def _overwrites(estimator) -> bool:
-    """Tell whether the estimator, or one within it, was allowed to change X in place."""
+def overwrites(estimator) -> bool:
+    """Tell whether a parameter allows the estimator, or one within it, to change X in place."""
     names = ("copy", "copy_X", "copy_x")
     params = estimator.get_params(deep=True) if hasattr(estimator, "get_params") else {}
     return any(
         value is False and name.rpartition("__")[2] in names for name, value in params.items()
     )
-
-
-def set_seed(estimator, seed) -> None:
-    """Give the estimator this seed, and all within it, where their own is left open."""
-    if seed is None:
-        return
-    open_seeds = [
-        name
-        for name, value in estimator.get_params(deep=True).items()
-        if (name == "random_state" or name.endswith("__random_state")) and value is None
-    ]
-    estimator.set_params(**dict.fromkeys(open_seeds, int(seed)))

@@ -1,7 +1,7 @@
-"""What a bank answers: margins, probabilities, log-odds or centred probabilities.
+"""What a bank returns: margins, probabilities, log-odds or centred probabilities.
 
-Each kind is an object that knows which method of a model gives it and how it follows from
-probabilities or from log-odds. Nobody else compares names.
+Each kind is an object. It knows the method of a model to call, and how scores follow from
+probabilities or from log-odds. Nothing else compares names.
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ from scipy.special import expit
 
 Floats = NDArray[np.float64]
 
-SMALLEST_PROBABILITY = 1e-12  # smaller ones count as this in log-odds, which stay within 27.7
-ROUNDING = 1e-6  # by which probabilities in single precision may leave [0, 1]
+# A choice: smaller probabilities are replaced by it in log-odds, which stay within +-27.7. It is
+# well above the rounding of 1 - r in float64, 1e-16.
+SMALLEST_PROBABILITY = 1e-12
 
 
 class ScoreKind(ABC):
     """A kind of score. Two kinds are equal if they are of one class."""
 
     name: ClassVar[str]
-    """The word for it in messages."""
+    """Its name in messages."""
     method: ClassVar[str] = "predict_proba"
-    """The method of a binary model that is asked."""
+    """The method of a binary model that returns it."""
 
     def of(self, model: Any, X: Any) -> Floats:
         """Return the scores (n,) of the positive side by a fitted binary model."""
         r = np.asarray(model.predict_proba(X), dtype=np.float64)
-        r = np.where((r < 0) & (r > -ROUNDING), 0.0, np.where((r > 1) & (r < 1 + ROUNDING), 1.0, r))
+        rounding = 1e-6  # a probability in float32 may leave [0, 1] by less than this
+        r = np.where((r < 0) & (r > -rounding), 0.0, np.where((r > 1) & (r < 1 + rounding), 1.0, r))
         return self.of_probabilities(r)
 
     @abstractmethod
@@ -66,7 +68,7 @@ class Margin(ScoreKind):
         raise TypeError("margins do not follow from probabilities: ask for log-odds.")
 
     def of_log_odds(self, f):
-        """Return them as they are."""
+        """Return the log-odds unchanged."""
         return f
 
 
@@ -76,7 +78,7 @@ class Probability(ScoreKind):
     name = "probability"
 
     def of_probabilities(self, r):
-        """Return the positive side's."""
+        """Return the column of the positive side."""
         return r[:, 1]
 
     def of_log_odds(self, f):
@@ -85,7 +87,7 @@ class Probability(ScoreKind):
 
 
 class LogOdds(ScoreKind):
-    """log(r / (1 - r)), the scores that a sigmoid is fitted to where there is no margin."""
+    """log(r / (1 - r)), which a sigmoid is fitted to if the model has no margin."""
 
     name = "log-odds"
 
@@ -95,7 +97,7 @@ class LogOdds(ScoreKind):
         return positive - negative
 
     def of_log_odds(self, f):
-        """Return them within the bounds that probabilities would give."""
+        """Return the log-odds, clipped as if they came from probabilities."""
         bound = -np.log(SMALLEST_PROBABILITY)
         return np.clip(f, -bound, bound)
 
@@ -106,7 +108,7 @@ class Centred(ScoreKind):
     name = "centred"
 
     def of_probabilities(self, r):
-        """Return the positive side's, less one half."""
+        """Return the column of the positive side minus one half."""
         return r[:, 1] - 0.5
 
     def of_log_odds(self, f):
@@ -118,7 +120,7 @@ MARGIN, PROBABILITY, LOG_ODDS, CENTRED = Margin(), Probability(), LogOdds(), Cen
 
 
 def response_kind(estimator: Any, kinds: tuple[ScoreKind, ...]) -> ScoreKind:
-    """Return the first of ``kinds`` that the estimator can answer."""
+    """Return the first of ``kinds`` that the estimator has a method for."""
     for kind in kinds:
         if hasattr(estimator, kind.method):
             return kind

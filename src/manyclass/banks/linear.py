@@ -1,4 +1,4 @@
-"""Linear models as one matrix: the scores of all columns are one product."""
+"""Linear models as one matrix: the scores of all columns are one matrix product."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from manyclass.banks.kinds import MARGIN, ScoreKind
 from manyclass.banks.stacking import restore, stack
 
 _IN_MATRIX = ("coef_", "intercept_")
-_SIDES = {np.inf: True, -np.inf: False, 0.0: None}  # by the margin of a constant model
+_SIDES = {np.inf: True, -np.inf: False, 0.0: None}  # the side of a constant model with this margin
 
 
 class LinearBank(Bank):
     """Linear models as one matrix: the scores of all columns are one product.
 
-    The models themselves are not kept: :attr:`models` makes them anew, from the matrix and
-    arrays of what else they have of their own.
+    The models themselves are not kept: :attr:`models` makes copies from the matrix and from arrays
+    of the attributes in which they differ.
     """
 
     TYPES = (
@@ -63,7 +63,7 @@ class LinearBank(Bank):
 
     @property
     def models(self) -> list[Any]:
-        """The fitted models, one per column: copies, whose changes change nothing here."""
+        """Copies of the fitted models, one per column: changing them does not change the bank."""
         fitted = iter(self._kept if self._stacked is None else self._restored())
         return [
             ConstantModel(_SIDES[intercept]) if constant else next(fitted)
@@ -124,11 +124,11 @@ class LinearBank(Bank):
         return self._answer(margins)
 
     def constants(self) -> NDArray[np.float64]:
-        """Return what the constant models answer, whatever they are asked."""
+        """Return the scores of the constant models, which do not depend on the sample."""
         return self._answer(self.intercept[self.constant])
 
     def _answer(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return margins, or probabilities in their place."""
+        """Return margins, or turn them into probabilities if these are wanted."""
         if self.kind == MARGIN:
             return margins
         # Zhang's estimate for the modified Huber loss; all others are logistic.
@@ -136,7 +136,7 @@ class LinearBank(Bank):
 
 
 def _one_shape(fitted: list[Any]) -> bool:
-    """Tell whether coefficients and intercepts of all models have the first one's form."""
+    """Tell whether coefficients and intercepts have the same shape and type in all models."""
     if not all(hasattr(model, "coef_") for model in fitted):
         return False
     forms = {

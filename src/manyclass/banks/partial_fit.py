@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from manyclass._lib.rows import without_duplicates
+from manyclass._lib.rows import take_part, without_duplicates
 from manyclass._lib.sklearn import check_fit_params
-from manyclass.banks.base import Bank, ConstantModel, set_seed
+from manyclass.banks.base import Bank, ConstantModel
+from manyclass.banks.columns import set_seed
 from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.linear import LinearBank
-from manyclass.banks.precomputed import copy_part
 
 
 def new_learners(estimator, n_columns: int, seeds: NDArray[np.int64] | None) -> list[Any]:
@@ -39,7 +39,7 @@ def teach(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> list[Any]:
-    """Return learners that have learned a batch too; those given are left as they are.
+    """Return copies of the learners that have also learned a batch.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def teach(
     Returns
     -------
     list
-        A learner that has no row in the batch is the one given.
+        A learner without rows in the batch is not copied.
     """
     with threadpool_limits(1, user_api="blas"):
         return Parallel(n_jobs=n_jobs, verbose=verbose)(
@@ -70,8 +70,8 @@ def _teach_column(learner, X, y, column, rows, params):
     sliced = check_fit_params(X, params, rows)
     if not hasattr(learner, "classes_"):
         sliced = {**sliced, "classes": np.array([0, 1])}
-    # A copy: an error in another column must leave all of them as they were.
-    part = without_duplicates(copy_part(X, rows))
+    # A copy, since an error in another column must leave all learners unchanged.
+    part = without_duplicates(take_part(X, rows, copy=True))
     return deepcopy(learner).partial_fit(part, target, **sliced)
 
 
@@ -86,7 +86,7 @@ def sides_in(code: NDArray[np.int8], totals: NDArray[np.float64]) -> NDArray[np.
 def bank_of(
     learners: list[Any], seen: NDArray[np.bool_], known: NDArray[np.bool_], kind: ScoreKind
 ) -> Bank:
-    """Return the bank of learners, of which some may not have seen both sides.
+    """Return the bank of learners, some of which may have seen one side only.
 
     Parameters
     ----------
@@ -94,9 +94,9 @@ def bank_of(
     seen : bool array of shape (2, l)
         Which sides each learner has learned from.
     known : bool array of shape (2, l)
-        Which sides there are. Where there is one only, it is certain; where there is
-        none, or the learner has still to learn both, nothing is known.
-    kind : what the bank shall answer
+        Which sides have samples. If only one has, it is certain. If none has, or if the learner has
+        not yet learned both, the sides are equally likely.
+    kind : what the bank returns
     """
     models = [
         learner if both else ConstantModel(bool(positive) if negative != positive else None)

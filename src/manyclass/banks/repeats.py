@@ -1,10 +1,10 @@
-"""Rows that are there several times: fitted once each, with what they weigh together.
+"""Equal rows: each distinct row is fitted once, with the total weight of its copies.
 
-Where most rows are repeated, machines are fitted on the distinct ones, which takes less time, and
-leave-one-out knows that copies take a sample's place. LIBSVM and LIBLINEAR end somewhere within
-their tolerance: they are given the distinct rows in an order that depends on nothing but
-themselves, so that they end at the same machines in whatever order rows and copies come, and
-whether some of these are weights. Elsewhere rows and weights are handed on as they are.
+This is done for SVC and LinearSVC if most rows are repeated. REPEATS_FIGURE
+LIBSVM and LIBLINEAR stop somewhere within their tolerance. They get the distinct rows in an order
+that depends only on the rows themselves. So the machines do not depend on the order of rows and
+copies, nor on whether a copy is a row of its own or part of a weight. If few rows are repeated,
+rows and weights are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -16,29 +16,31 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, issparse
 from sklearn.utils import check_array
 
-from manyclass._lib.rows import by_rows, is_by_columns, without_duplicates
-from manyclass.banks.precomputed import rows_at
-
-REPEATED = 0.5  # share of the distinct rows that have copies, from where on these are left out
-LARGE = 2**20  # bytes of an X that is not copied lightly
-BLOCK_ENTRIES = 2**15  # of rows that are read at a time, to stay in cache
-_HALF = np.uint64(32)
+from manyclass._lib.rows import by_rows, is_by_columns, take_rows, without_duplicates
 
 Places = NDArray[np.intp]
 Weights = NDArray[np.float64]
 
 
 class Distinct(NamedTuple):
-    """The distinct ones of some rows of X."""
+    """The distinct rows among some rows of X."""
 
     rows: Places
-    """The first of each: in an order of their own, or that of X if it is large."""
+    """The first of each set of copies, in an order of their own; that of X if it is large."""
     weights: Weights
-    """What they weigh with their copies, for all rows of X; 0 for all others."""
+    """The total weight of each with its copies, for all rows of X; 0 for all other rows."""
 
 
-def distinct_rows(X, y: Places, rows: Places, weights: Weights | None = None) -> Distinct | None:
-    """Leave out copies of rows that are equal and of one class; ``None`` if most have none.
+def distinct_rows(
+    X,
+    y: Places,
+    rows: Places,
+    weights: Weights | None = None,
+    repeated: float = 0.5,
+    copied_bytes: int = 2**20,
+    block_entries: int = 2**15,
+) -> Distinct | None:
+    """Find rows that are equal and of one class; ``None`` if most rows have no copies.
 
     Parameters
     ----------
@@ -46,9 +48,15 @@ def distinct_rows(X, y: Places, rows: Places, weights: Weights | None = None) ->
     y : int array of shape (n,)
         Classes.
     rows : int array
-        Which rows of X.
+        The rows of X to use.
     weights : array of shape (n,), optional
         Rows without weight do not count.
+    repeated : float
+        The share of distinct rows that must have copies.
+    copied_bytes : int
+        If the distinct rows are larger, they keep the order of X, which saves a copy.
+    block_entries : int
+        Entries of X that are read at a time.
 
     Examples
     --------
@@ -60,23 +68,25 @@ def distinct_rows(X, y: Places, rows: Places, weights: Weights | None = None) ->
     """
     weights = np.ones(len(y)) if weights is None else weights
     rows = rows[weights[rows] > 0]
-    first, of_row = _partition(X, y, rows)
+    first, of_row = _partition(X, y, rows, block_entries)
     sizes = np.bincount(of_row)
-    if len(rows) == 0 or np.mean(sizes > 1) < REPEATED or not _are_same(X, rows, first[of_row]):
+    if len(rows) == 0 or np.mean(sizes > 1) < repeated:
+        return None
+    if not _are_same(X, rows, first[of_row], block_entries):
         return None
     together = np.zeros(len(y))
     together[first] = np.bincount(of_row, weights[rows])
-    # Told by the distinct rows themselves, it is the same however they are stored or repeated.
-    large = 8 * len(first) * X.shape[1] > LARGE
+    # The order of ``first`` depends on the rows alone, however they are stored or repeated.
+    large = 8 * len(first) * X.shape[1] > copied_bytes
     return Distinct(np.sort(first) if large else first, together)
 
 
 class Copies:
-    """Which rows of X are equal, and of one class, of those that have a weight.
+    """For each row of X with a weight, the rows that are equal to it and of the same class.
 
     Parameters
     ----------
-    X, y, weights : as machines were fitted on
+    X, y, weights : the training data of the machines
 
     Examples
     --------
@@ -97,21 +107,21 @@ class Copies:
         self._weights = np.bincount(of_row, weights[rows])
 
     def of(self, rows: Places) -> tuple[Places, Places]:
-        """Return all copies of rows, one row's after the other's, and which row each is of."""
+        """Return the copies of all rows, one row after the other, and the row that each is of."""
         number = self._number[rows]
         sizes = self._sizes[number]
-        starts = np.cumsum(self._sizes)[number] - np.cumsum(sizes)  # from the first on, one by one
+        starts = np.cumsum(self._sizes)[number] - np.cumsum(sizes)  # less the copies before
         places = np.repeat(starts, sizes) + np.arange(sizes.sum())
         return self._by_number[places], np.repeat(np.arange(len(rows)), sizes)
 
     def weights_of(self, rows: Places) -> Weights:
-        """Return what all copies of each row weigh together."""
+        """Return the total weight of all copies of each row."""
         return self._weights[self._number[rows]]
 
 
-def _partition(X, y: Places, rows: Places) -> tuple[Places, Places]:
-    """Return the first of equal rows, by classes and digests, and which of them each row is."""
-    digests, classes = _digests(X, rows), y[rows]
+def _partition(X, y: Places, rows: Places, block_entries: int = 2**15) -> tuple[Places, Places]:
+    """Number the sets of rows with one class and digest; return their first rows, and numbers."""
+    digests, classes = _digests(X, rows, block_entries), y[rows]
     order = np.lexsort((digests, classes))
     begins = np.ones(len(rows), dtype=np.bool_)
     begins[1:] = (np.diff(digests[order]) != 0) | (np.diff(classes[order]) != 0)
@@ -120,13 +130,13 @@ def _partition(X, y: Places, rows: Places) -> tuple[Places, Places]:
     return rows[order[begins]], of_row
 
 
-def _digests(X, rows: Places) -> NDArray[np.uint64]:
-    """Return a number for every row: the same for equal rows, dense or not, of any X."""
+def _digests(X, rows: Places, block_entries: int) -> NDArray[np.uint64]:
+    """Return a number per row, which is the same for equal rows in any type of X."""
     factors = _odd_factors(X.shape[1])
     if is_by_columns(X):
-        return _digests_by_columns(X, factors)[rows]
+        return _digests_by_columns(X, factors, block_entries)[rows]
     digests = np.empty(len(rows), dtype=np.uint64)
-    for block in _blocks(X, rows):
+    for block in _blocks(X, rows, block_entries):
         part = _numbers(X, rows[block])
         if issparse(part):
             mixed = csr_array((_mixed(part.data), part.indices, part.indptr), shape=part.shape)
@@ -136,10 +146,10 @@ def _digests(X, rows: Places) -> NDArray[np.uint64]:
     return digests
 
 
-def _digests_by_columns(X, factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return those of all rows; some of them would take a pass over X, too."""
+def _digests_by_columns(X, factors: NDArray[np.uint64], block_entries: int) -> NDArray[np.uint64]:
+    """Return the digests of all rows: some rows would also take a pass over X."""
     digests = np.zeros(X.shape[0], dtype=np.uint64)
-    for columns in _slices(X.shape[1], X.nnz / X.shape[1]):
+    for columns in _slices(X.shape[1], X.nnz / X.shape[1], block_entries):
         starts = X.indptr[columns.start : columns.stop + 1]
         part = slice(starts[0], starts[-1])
         parts = _mixed(X.data[part].astype(np.float64)), X.indices[part], starts - starts[0]
@@ -149,12 +159,12 @@ def _digests_by_columns(X, factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _mixed(values: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Return the bits of numbers, with the upper half in the lower one, too; 0 for -0.
+    """Return the bits of numbers, where the upper half is also added to the lower; 0 for -0.
 
-    Small whole numbers differ in their upper bits only, which a product would lose.
+    Small whole numbers differ only in their upper bits, which a product would lose.
     """
     bits = (values + 0.0).view(np.uint64)
-    bits ^= bits >> _HALF
+    bits ^= bits >> np.uint64(32)
     return bits
 
 
@@ -162,10 +172,10 @@ def _odd_factors(n: int) -> NDArray[np.uint64]:
     return 2 * np.random.default_rng(0).integers(2**63, size=n, dtype=np.uint64) + np.uint64(1)
 
 
-def _are_same(X, rows: Places, others: Places) -> bool:
-    """Tell whether rows are equal to others: digests may agree by chance."""
+def _are_same(X, rows: Places, others: Places, block_entries: int) -> bool:
+    """Tell whether rows are equal to others: unequal rows may have the same digest."""
     X = by_rows(X)
-    for block in _blocks(X, rows):
+    for block in _blocks(X, rows, block_entries):
         one, other = _numbers(X, rows[block]), _numbers(X, others[block])
         unequal: Any = one != other
         if unequal.nnz if issparse(one) else unequal.any():
@@ -174,19 +184,19 @@ def _are_same(X, rows: Places, others: Places) -> bool:
 
 
 def _numbers(X, places: Places):
-    """Return rows as an array or CSR matrix of float64, with one entry for a place."""
-    part = rows_at(X, places)
+    """Return rows as an array, or as a CSR matrix without duplicates, of float64."""
+    part = take_rows(X, places)
     if not (isinstance(part, np.ndarray) and part.dtype == np.float64):
         part = check_array(part, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
     return without_duplicates(part)
 
 
-def _blocks(X, rows: Places) -> list[slice]:
-    """Split the rows, so that those of a large X are not all read at once."""
-    return _slices(len(rows), X.nnz / X.shape[0] if issparse(X) else X.shape[1])
+def _blocks(X, rows: Places, block_entries: int) -> list[slice]:
+    """Split the rows into blocks of about so many entries."""
+    return _slices(len(rows), X.nnz / X.shape[0] if issparse(X) else X.shape[1], block_entries)
 
 
-def _slices(n: int, entries: float) -> list[slice]:
-    """Split n rows, or columns, that have so many entries each."""
-    size = max(1, int(BLOCK_ENTRIES / max(1.0, entries)))
+def _slices(n: int, entries: float, block_entries: int) -> list[slice]:
+    """Split n rows or columns, each with so many entries, into blocks."""
+    size = max(1, int(block_entries / max(1.0, entries)))
     return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]

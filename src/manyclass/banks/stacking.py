@@ -1,4 +1,7 @@
-"""Fitted models of one type as arrays: one model, and what the others have of their own."""
+"""Fitted models of one type as one model, and arrays of the attributes in which they differ.
+
+STACKING_FIGURE
+"""
 
 from __future__ import annotations
 
@@ -11,22 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 Stacked = dict[str, NDArray]
-"""By the name of an attribute: its values, one per model."""
+"""For each attribute an array with its values, one per model."""
 
 
 def stack(models: list[Any], leave: Iterable[str] = ()) -> Stacked | None:
-    """Return the attributes that not all models share with the first, as arrays.
+    """Return the attributes in which the models differ, as arrays.
 
     Parameters
     ----------
     models : list of fitted estimators of one type
-    leave : names of attributes that are kept elsewhere
+    leave : names of attributes to leave out
 
     Returns
     -------
     dict of arrays, or None
-        None if there is an attribute that no array can hold, so that the models
-        themselves have to be kept.
+        None if an attribute does not fit in an array: then the models themselves must be kept.
     """
     first = vars(models[0])
     if any(vars(model).keys() != first.keys() for model in models):
@@ -43,7 +45,7 @@ def stack(models: list[Any], leave: Iterable[str] = ()) -> Stacked | None:
 
 
 def restore(template: Any, stacked: Stacked, place: int) -> Any:
-    """Return a copy of ``template`` with the attributes of the model in that place."""
+    """Return a copy of ``template`` with the attributes of the model at this place."""
     model = deepcopy(template)
     for name, values in stacked.items():
         own = getattr(template, name)
@@ -63,16 +65,16 @@ def _equal(value: Any, first: Any) -> bool:
         return bool(value == first)
     try:
         return pickle.dumps(value) == pickle.dumps(first)
-    except (pickle.PicklingError, AttributeError, TypeError):  # a function made on the spot
+    except (pickle.PicklingError, AttributeError, TypeError):  # such as a lambda
         return False
 
 
 def _alike(value: Any, first: Any) -> bool:
-    """Tell whether two attributes are numbers or arrays of numbers that stack."""
+    """Tell whether two attributes are numbers, or arrays of numbers with the same shape."""
     if type(value) is not type(first):
         return False
     if isinstance(value, np.ndarray):
         return value.dtype == first.dtype and value.shape == first.shape and value.dtype != object
     return isinstance(value, float | np.number) or (
-        isinstance(value, int) and abs(value) < 2**63  # True and False are numbers, too
+        isinstance(value, int) and abs(value) < 2**63  # bool is a subclass of int
     )

@@ -16,11 +16,17 @@ from manyclass.banks import (
     Bank,
     ConstantModel,
     KernelBank,
-    KernelLogisticBank,
     LinearBank,
 )
+from manyclass.banks.svm.base_kernel import Kernel
 from manyclass.banks.svm.groups import Group
-from manyclass.banks.svm.kernels import Kernel
+from manyclass.banks.svm.numeric_kernels import (
+    LinearKernel,
+    PolyKernel,
+    RBFKernel,
+    SigmoidKernel,
+)
+from manyclass.learners.kernel_logistic.logistic_bank import KernelLogisticBank
 from manyclass.onnx.graph import Graph, Piece, Unsupported
 
 Array = NDArray[np.float64]
@@ -99,15 +105,15 @@ def _affine(graph: Graph, coef: Array, x: str, constant: Array) -> str:
 
 def _plan_kernel_machines(bank: Any, code: NDArray[np.int8], n_features: int) -> Piece:
     kernel, groups = bank.kernel, [group for group in bank.groups if len(group.support)]
-    if callable(kernel.name) or kernel.name == "precomputed":
-        kind = "a callable" if callable(kernel.name) else "a precomputed"
+    if not kernel.numeric:
+        kind = "a precomputed" if kernel.precomputed else "a callable"
         raise Unsupported(
             f"{kind} kernel cannot be computed by a graph. Use kernel 'linear', 'poly', 'rbf' or "
             "'sigmoid'."
         )
     if not groups:
         return _linear(np.zeros((len(bank.intercept), n_features)), bank.intercept)
-    if kernel.name == "linear":
+    if isinstance(kernel, LinearKernel):
         coef = sum((_dense(group.duals.T @ group.vectors) for group in groups), start=0.0)
         return _linear(np.asarray(coef), bank.intercept)
     paired = codes.pair_columns(code) is not None and len(groups) == len(code)
@@ -129,7 +135,7 @@ def _dense(array: Any) -> Array:
 
 def _columns(graph: Graph, kernel: Kernel, origin: Array | None, x: str) -> str:
     """Prepare the samples as :meth:`Kernel.columns` does: for rbf (x, 1, |x|^2)."""
-    if kernel.name != "rbf":
+    if not isinstance(kernel, RBFKernel):
         return x
     x = x if origin is None else graph.call("Sub", x, origin[:, None])
     squares = graph.total(graph.call("Mul", x, x), axis=0)
@@ -141,12 +147,14 @@ def _kernel_block(
 ) -> str:
     """Return K(S, X) of the support vectors of a class, shape (support vectors, n)."""
     vectors = _dense(group.vectors)
-    if kernel.name == "rbf":
+    if isinstance(kernel, RBFKernel):
         rows = kernel.rows(vectors, origin).prepared
         return graph.call("Exp", graph.call("MatMul", rows, columns))
+    if not isinstance(kernel, PolyKernel | SigmoidKernel):
+        raise Unsupported(f"{type(kernel).__name__} has no graph here.")
     # Scaled before: ONNX Runtime joins a product and a factor after it, in single precision.
     affine = _affine(graph, kernel.gamma * vectors, columns, np.full((1, 1), float(kernel.coef0)))
-    if kernel.name == "sigmoid":
+    if isinstance(kernel, SigmoidKernel):
         return graph.call("Tanh", affine)
     return graph.call("Pow", affine, float(kernel.degree))
 

@@ -19,12 +19,13 @@ from sklearn.svm import SVC, NuSVC
 
 from manyclass import CoupledClassifier, CoupledSVC, codes
 from manyclass._lib.sklearn import counts_rows_of_weight
-from manyclass.banks import MARGIN, PROBABILITY, fit_bank, read_by_bank, repeats
-from manyclass.banks.svm import bank as kernel
+from manyclass.banks import MARGIN, PROBABILITY, fit_bank, read_by_bank
+from manyclass.banks.limits import Limits
 from manyclass.banks.svm import solver as libsvm
 from manyclass.banks.svm.borrowing import RowsOf, share_of_rows, size_in_bytes
+from manyclass.banks.svm.gamma import resolve_gamma
 from manyclass.banks.svm.groups import in_batches
-from manyclass.banks.svm.kernels import Kernel, resolve_gamma
+from manyclass.banks.svm.kernels import RBFKernel
 from manyclass.learners import KernelLogisticRegression
 
 CODES = {"one-vs-one": "wlw2", "one-vs-rest": "normalize"}
@@ -54,23 +55,37 @@ def peak_in_copies(model, X, y) -> float:
         tracemalloc.stop()
 
 
-def leave_whole(monkeypatch) -> None:
-    for name in ("LARGE", "SORTED"):
-        monkeypatch.setattr(libsvm, name, 0)
+class InSmallParts(CoupledSVC):
+    """Parts are as small, next to X, as they are for a large X."""
+
+    def _bank_options(self):
+        limits = Limits(
+            least_chunk=8,
+            least_block=8,
+            prepared_sparse_bytes=2**15,
+            prepared_dense_bytes=2**15,
+            digest_entries=2**12,
+            copied_bytes=0,
+            sorted_bytes=0,
+        )
+        return {**super()._bank_options(), "limits": limits}
 
 
-@pytest.fixture
-def _small_parts(monkeypatch):
-    """Make parts as small, next to X, as they are of a large X."""
-    for name in ("LEAST_CHUNK", "LEAST_BLOCK"):
-        monkeypatch.setattr(kernel, name, 8)
-    for name in ("PREPARED", "PREPARED_ARRAY"):
-        monkeypatch.setattr(kernel, name, 2**15)
-    monkeypatch.setattr(repeats, "BLOCK_ENTRIES", 2**12)
-    leave_whole(monkeypatch)
+class LeaveWhole:
+    """LIBSVM gets all of X, where rows that are not used have no weight."""
+
+    def _bank_options(self):
+        return {**super()._bank_options(), "limits": Limits(copied_bytes=0, sorted_bytes=0)}
 
 
-@pytest.mark.usefixtures("_small_parts")
+class WholeSVC(LeaveWhole, CoupledSVC):
+    pass
+
+
+class WholeClassifier(LeaveWhole, CoupledClassifier):
+    pass
+
+
 class TestMemory:
     @pytest.mark.parametrize(
         ("form", "code", "name", "cv"),
@@ -86,7 +101,7 @@ class TestMemory:
     def test_about_one_copy(self, form, code, name, cv):
         X, y = wide(form)
         C = 1e-4 if name == "linear" else 1.0
-        model = CoupledSVC(kernel=name, C=C, cv=cv, code=code, combiner=CODES[code])
+        model = InSmallParts(kernel=name, C=C, cv=cv, code=code, combiner=CODES[code])
         peak = peak_in_copies(model, X, y)
         assert len(model.support_) > 0.95 * len(y)
         # What is not stored by rows is converted once; scikit-learn copies the support vectors.
@@ -94,13 +109,13 @@ class TestMemory:
 
     def test_single_precision(self):
         X, y = wide("C")
-        assert peak_in_copies(CoupledSVC(dtype=np.float32, cv=3), X, y) < 1.15
+        assert peak_in_copies(InSmallParts(dtype=np.float32, cv=3), X, y) < 1.15
 
     def test_rows_are_owned_in_the_end(self):
         X, y = wide("C")
-        model = CoupledSVC(cv=3).fit(X, y)
+        model = InSmallParts(cv=3).fit(X, y)
         expected = model.predict_proba(X)
-        assert model.bank_.lender is None
+        assert model.bank_.borrowed_from is None
         assert all(isinstance(group.vectors, np.ndarray) for group in model.bank_.groups)
         assert not any(np.shares_memory(group.vectors, X) for group in model.bank_.groups)
         again = pickle.loads(pickle.dumps(model)).predict_proba(X)
@@ -137,37 +152,34 @@ class TestWhole:
         model = CoupledClassifier(MACHINES[machine], code=code, combiner=CODES[code], cv=4)
         options = {"sample_weight": weights} if weighted else {}
         expected = model.fit(X, y, **options).predict_proba(X)
-        leave_whole(monkeypatch)
+        model = WholeClassifier(**model.get_params(deep=False))
         assert_array_equal(model.fit(X, y, **options).predict_proba(X), expected)
         monkeypatch.setattr(libsvm, "counts_rows_of_weight", lambda: False)
         assert_array_equal(model.fit(X, y, **options).predict_proba(X), expected)
 
     @pytest.mark.parametrize("class_weight", ["balanced", {0: 3.0, 2: 0.0}])
     @pytest.mark.parametrize("n_jobs", [1, 2])
-    def test_class_weights_and_jobs(self, class_weight, n_jobs, monkeypatch):
+    def test_class_weights_and_jobs(self, class_weight, n_jobs):
         X, y = blobs("csr")
-        model = CoupledSVC(class_weight=class_weight, cv=3, n_jobs=n_jobs)
-        expected = model.fit(X, y).predict_proba(X)
-        leave_whole(monkeypatch)
-        assert_array_equal(model.fit(X, y).predict_proba(X), expected)
+        options = {"class_weight": class_weight, "cv": 3, "n_jobs": n_jobs}
+        expected = CoupledSVC(**options).fit(X, y).predict_proba(X)
+        assert_array_equal(WholeSVC(**options).fit(X, y).predict_proba(X), expected)
 
-    def test_rows_twice_and_out_of_order(self, monkeypatch):
+    def test_rows_twice_and_out_of_order(self):
         X, y = blobs("C")
         splits = [
             (np.concatenate([train[::-1], train[:9]]), test)
             for train, test in ShuffleSplit(3, test_size=0.3, random_state=0).split(y)
         ]
-        model = CoupledSVC(cv=splits)
-        expected = model.fit(X, y).predict_proba(X)
-        leave_whole(monkeypatch)
-        assert_array_equal(model.fit(X, y).predict_proba(X), expected)
+        expected = CoupledSVC(cv=splits).fit(X, y).predict_proba(X)
+        assert_array_equal(WholeSVC(cv=splits).fit(X, y).predict_proba(X), expected)
 
-    def test_support_of_rows_in_use(self, monkeypatch):
+    def test_support_of_rows_in_use(self):
         X, y = blobs("C")
-        leave_whole(monkeypatch)
+        limits = Limits(copied_bytes=0, sorted_bytes=0)
         rows = np.flatnonzero(np.arange(len(y)) % 4 != 1)
         machine, code = SVC(C=0.5, gamma=0.2), codes.one_vs_rest(3)
-        bank = fit_bank(machine, X, y, code, MARGIN, rows=rows)
+        bank = fit_bank(machine, X, y, code, MARGIN, rows=rows, limits=limits)
         for b, model in enumerate(bank.models):
             expected = SVC(C=0.5, gamma=0.2).fit(X[rows], code[y[rows], b] > 0)
             assert_array_equal(model.support_, np.sort(rows[expected.support_]))
@@ -191,18 +203,20 @@ class TestMarginsOnce:
     )
     def test_as_all_at_once(self, form, name, code, chunk, block, prepared):
         X, y = blobs(form)
+        limits = Limits(
+            least_chunk=chunk,
+            least_block=block,
+            prepared_sparse_bytes=prepared,
+            prepared_dense_bytes=prepared,
+        )
         bank = fit_bank(MACHINES[name], X, y, code, MARGIN, borrow=True)
+        in_parts = fit_bank(MACHINES[name], X, y, code, MARGIN, borrow=True, limits=limits)
         expected = bank.scorer()(X)
         rows = np.arange(len(y))[::-3]
-        with pytest.MonkeyPatch.context() as patch:
-            for key, value in {"LEAST_CHUNK": chunk, "LEAST_BLOCK": block}.items():
-                patch.setattr(kernel, key, value)
-            for key in ("PREPARED", "PREPARED_ARRAY"):
-                patch.setattr(kernel, key, prepared)
-            assert_allclose(bank.scores(X), expected, rtol=0, atol=1e-12)
-            assert_allclose(bank.scores_at(X, rows), expected[rows], rtol=0, atol=1e-12)
-            ones = np.ones(len(y))
-            left_out = bank.leave_one_out(X, y, code, ones)
+        assert_allclose(in_parts.scores(X), expected, rtol=0, atol=1e-12)
+        assert_allclose(in_parts.scores_at(X, rows), expected[rows], rtol=0, atol=1e-12)
+        ones = np.ones(len(y))
+        left_out = in_parts.leave_one_out(X, y, code, ones)
         assert_allclose(left_out, bank.leave_one_out(X, y, code, ones), rtol=0, atol=1e-4)
         bank.own_rows()
         assert_array_equal(bank.scores(X), expected)
@@ -271,11 +285,11 @@ class TestParts:
         expected = SVC().fit(X, y)._gamma
         assert resolve_gamma("scale", X) == expected
 
-    def test_origin_by_blocks(self, monkeypatch):
+    def test_origin_by_blocks(self):
         X = np.random.default_rng(0).normal(size=(50, 7))
         places = np.arange(3, 50, 2)
-        monkeypatch.setattr("manyclass.banks.svm.kernels.MEDIAN_ENTRIES", 50)
-        assert_array_equal(Kernel("rbf").origin(X, places), np.median(X[places], axis=0))
+        origin = RBFKernel().origin(X, places, block_entries=50)
+        assert_array_equal(origin, np.median(X[places], axis=0))
 
     def test_read_once(self):
         X, _ = blobs("F")

@@ -1,4 +1,4 @@
-"""Kernels that are functions of one's own: samples of any type, as SVC takes them."""
+"""Callable kernels: samples of any type, as SVC takes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn.svm import SVC, NuSVC
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC
-from manyclass.banks.svm.callable_kernel import OwnKernel
+from manyclass.banks.svm.kernels import CheckedFunction
 
 LETTERS = "abcde"
 rng = np.random.default_rng(0)
@@ -188,7 +188,7 @@ def test_sparse_samples_stay_sparse(as_type):
 @pytest.mark.parametrize("values", [np.ones((2, 2)), np.ones(3), 1.0], ids=["2x2", "3", "scalar"])
 def test_values_of_another_shape(values):
     with pytest.raises(ValueError, match=r"matrix of 3 and 4 samples has shape .*: the ker"):
-        OwnKernel(lambda A, B: values)(WORDS[:3], WORDS[:4])
+        CheckedFunction(lambda A, B: values)(WORDS[:3], WORDS[:4])
 
 
 def test_features_are_counted_where_there_are_any():

@@ -22,9 +22,11 @@ from threadpoolctl import threadpool_limits
 from manyclass import CoupledSVC, codes
 from manyclass._lib.compiled.blocks import exponentiate
 from manyclass.banks import MARGIN, KernelBank, fit_bank
-from manyclass.banks.svm import groups
+from manyclass.banks.limits import Limits
+from manyclass.banks.svm import groups, numeric_kernels
 from manyclass.banks.svm import solver as libsvm
-from manyclass.banks.svm.kernels import Kernel, resolve_gamma
+from manyclass.banks.svm.gamma import resolve_gamma
+from manyclass.banks.svm.kernels import KERNELS, RBFKernel, resolve_kernel
 
 X, y = make_blobs(80, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 X_new = make_blobs(50, n_features=3, centers=4, cluster_std=6.0, random_state=1)[0]
@@ -89,8 +91,7 @@ def test_pairs_that_take_long_are_calls_of_their_own(machine, monkeypatch):
     together, calls = bank_of(machine), []
     fit = libsvm._fit
     monkeypatch.setattr(libsvm, "_fit", lambda *args: calls.append(args) or fit(*args))
-    monkeypatch.setattr(libsvm, "FEW_PRODUCTS", 0)
-    one_by_one = bank_of(machine)
+    one_by_one = bank_of(machine, limits=Limits(one_call=0))
     assert len(calls) == (1 if callable(machine.kernel) else PAIRS.shape[1])
     assert_array_equal(one_by_one.duals.toarray(), together.duals.toarray())
     assert_array_equal(one_by_one.intercept, together.intercept)
@@ -131,7 +132,8 @@ def test_kernels_are_scikit_learns(name, gamma, degree, coef0):
     a, b = np.abs(X[:7]), np.abs(X_new[:5])
     params = {"gamma": gamma, "degree": degree, "coef0": coef0}
     expected = pairwise_kernels(a, b, metric=name, filter_params=True, **params)
-    kernel = Kernel(name, gamma, degree, coef0)
+    kernel = resolve_kernel(SVC(kernel=name, **params), float)
+    assert type(kernel) is KERNELS[name] and kernel.for_svc == name
     assert_allclose(kernel(a, b), expected, rtol=1e-9, atol=1e-12)
     thin = kernel(sparse.csr_array(a), sparse.csr_array(b))
     assert_allclose(thin, expected, rtol=1e-9, atol=1e-12)
@@ -191,7 +193,7 @@ def test_distances_do_not_cancel(size, shift, gamma, seed, how):
     b[:5] = a[:5]
     as_rows = np.asarray if how == "dense" else sparse.csr_array
     as_columns = sparse.csr_array if how == "sparse" else np.asarray
-    K = Kernel("rbf", gamma)(as_rows(a), as_columns(b))
+    K = RBFKernel(gamma)(as_rows(a), as_columns(b))
     assert_allclose(K, naive_svm.rbf(a, b, gamma), rtol=0, atol=1e-12)
 
 
@@ -212,8 +214,10 @@ def test_one_sample_far_away_does_not_slow_the_others(monkeypatch):
     data = X.copy()
     data[3] = 1e6
     bank, sizes = bank_of(MACHINES["rbf"], data), []
-    measure = Kernel._measure_far
-    monkeypatch.setattr(Kernel, "_measure_far", lambda *args: sizes.append(1) or measure(*args))
+    measure = numeric_kernels.measure_far
+    monkeypatch.setattr(
+        numeric_kernels, "measure_far", lambda *args: sizes.append(1) or measure(*args)
+    )
     bank.scores(X_new)
     assert len(sizes) == 1  # of four classes
 
@@ -222,7 +226,7 @@ def test_squares_that_are_infinite():
     rows = X.copy()
     rows[3], rows[4] = 1e200, -1e200
     with np.errstate(over="ignore", invalid="ignore"):
-        K = Kernel("rbf", 0.5)(rows, rows)
+        K = RBFKernel(0.5)(rows, rows)
     assert_allclose(K[np.ix_([3, 4], [3, 4])], np.eye(2), atol=1e-300)
     assert_allclose(np.delete(K, [3, 4], axis=0)[:, [3, 4]], 0.0, atol=1e-300)
 
@@ -231,15 +235,15 @@ def test_rows_that_cannot_be_written_to():
     rows = outliers(X, 1e4, 0)
     rows.flags.writeable = False
     expected = naive_svm.rbf(rows, rows, 0.5)
-    assert_allclose(Kernel("rbf", 0.5)(rows, rows), expected, atol=1e-12)
-    assert_allclose(Kernel("rbf", 0.5)(np.asfortranarray(rows), rows), expected, atol=1e-12)
+    assert_allclose(RBFKernel(0.5)(rows, rows), expected, atol=1e-12)
+    assert_allclose(RBFKernel(0.5)(np.asfortranarray(rows), rows), expected, atol=1e-12)
     unsorted = sparse.csr_array(rows)
     unsorted.indices = unsorted.indices.reshape(-1, 3)[:, ::-1].ravel().copy()
     unsorted.data = unsorted.data.reshape(-1, 3)[:, ::-1].ravel().copy()
     unsorted.has_sorted_indices = False
     unsorted.has_canonical_format = False
     before = unsorted.indices.copy()
-    assert_allclose(Kernel("rbf", 0.5)(unsorted, unsorted), expected, atol=1e-12)
+    assert_allclose(RBFKernel(0.5)(unsorted, unsorted), expected, atol=1e-12)
     assert_array_equal(unsorted.indices, before)
 
 
@@ -281,9 +285,7 @@ def test_single_precision(name, as_type):
 
 @pytest.mark.parametrize("name", ["rbf", "poly", "linear"])
 @pytest.mark.parametrize("as_type", [np.asarray, sparse.csr_array])
-def test_few_support_vectors_stay_prepared(name, as_type, monkeypatch):
-    from manyclass.banks.svm import bank as kernel
-
+def test_few_support_vectors_stay_prepared(name, as_type):
     bank = bank_of(MACHINES[name], as_type(X))
     stored, expected = pickle.dumps(bank), bank.scores(as_type(X_new))
     dtype, prepared = bank.kept
@@ -293,20 +295,15 @@ def test_few_support_vectors_stay_prepared(name, as_type, monkeypatch):
     single = bank.scorer(np.float32)(as_type(X_new))
     assert 0 < np.abs(single - expected).max() < 1e-3 * np.abs(expected).max()
     assert_array_equal(bank.scores(as_type(X_new)), expected)
-    fresh = pickle.loads(stored)
-    monkeypatch.setattr(kernel, "KEPT", 0)
-    assert_array_equal(fresh.scores(as_type(X_new)), expected)
-    assert fresh.kept is None
+    bank = bank_of(MACHINES[name], as_type(X), limits=Limits(kept_bytes=0))
+    assert_array_equal(bank.scores(as_type(X_new)), expected)
+    assert bank.kept is None
+    assert pickle.dumps(bank) == stored  # without limits
 
 
-def test_blocks_and_chunks_change_nothing(monkeypatch):
-    from manyclass.banks.svm import bank as kernel
-
-    bank = bank_of(MACHINES["rbf"], code=SPARSE)
-    expected = bank.scores(X_new)
-    monkeypatch.setattr(kernel, "CHUNK", 3)
-    monkeypatch.setattr(kernel, "MOST_ROWS", 64)
-    bank.kept = None  # what was prepared in larger chunks
+def test_blocks_and_chunks_change_nothing():
+    expected = bank_of(MACHINES["rbf"], code=SPARSE).scores(X_new)
+    bank = bank_of(MACHINES["rbf"], code=SPARSE, limits=Limits(chunk=3, most_rows=64))
     many = np.tile(X_new, (3, 1))
     assert_allclose(bank.scores(many), np.tile(expected, (3, 1)), atol=1e-10)
 

@@ -11,8 +11,9 @@ from sklearn.svm import SVC, NuSVC
 
 from manyclass import CoupledClassifier, CoupledSVC
 from manyclass.banks import Untrusted
-from manyclass.banks.svm import refits
-from manyclass.banks.svm.refits import DOUBTFUL, is_affordable, scores_without
+from manyclass.banks.limits import Limits
+from manyclass.banks.svm.leave_one_out import DOUBTFUL
+from manyclass.banks.svm.refits import is_affordable, scores_without
 
 
 def brute_force(X, positive, weights, places, **params):
@@ -32,9 +33,9 @@ def circles():
     return X[order], y[order]
 
 
-@pytest.fixture
-def never(monkeypatch):
-    monkeypatch.setattr(refits, "MOST_CALLS", 0)
+class NeverRefits(CoupledSVC):
+    def _bank_options(self):
+        return {**super()._bank_options(), "limits": Limits(refits=0)}
 
 
 class TestScoresWithout:
@@ -52,33 +53,35 @@ class TestScoresWithout:
         found = scores_without(K, positive, np.ones(4), 1.0, np.array([0, 1]), 10)
         assert np.isnan(found).tolist() == [True, False]
 
-    def test_no_answer_where_the_solver_does_not_converge(self, circles, monkeypatch):
-        monkeypatch.setattr(refits, "PATIENCE", 1)
+    def test_no_answer_where_the_solver_does_not_converge(self, circles):
         X, y = circles
         K = rbf_kernel(X[:80], gamma=2.0)
         with np.testing.assert_no_warnings():
-            found = scores_without(K, y[:80] == 1, np.ones(80), 1e6, np.arange(3), -79)
+            target, ones = y[:80] == 1, np.ones(80)
+            found = scores_without(K, target, ones, 1e6, np.arange(3), -79, patience=1)
         assert np.isnan(found).all()
 
 
 class TestIsAffordable:
     def test_few_samples_of_small_machines_are(self):
-        assert is_affordable(np.array([3, 0]), np.array([100, 10**6]), np.array([500, 10**9]))
+        numbers = np.array([3, 0]), np.array([100, 10**6]), np.array([500, 10**9])
+        assert is_affordable(*numbers, Limits())
 
     @pytest.mark.parametrize(
         ("doubtful", "samples", "steps"), [(10, 3000, 10), (10, 1000, 10**6), (51, 10, 10)]
     )
     def test_more_are_not(self, doubtful, samples, steps):
-        assert not is_affordable(*(np.array([x]) for x in (doubtful, samples, steps)))
+        numbers = (np.array([x]) for x in (doubtful, samples, steps))
+        assert not is_affordable(*numbers, Limits())
 
 
 class TestLeaveOneOut:
-    def test_doubtful_samples_are_fitted_again_and_no_others(self, circles, monkeypatch):
+    def test_doubtful_samples_are_fitted_again_and_no_others(self, circles):
         X, y = circles[0][:200], circles[1][:200]
         model = CoupledSVC(C=100.0, gamma=2.0, tol=1e-5).fit(X, y)
         scores = model.bank_.leave_one_out(X, y, model.code_, np.ones(200))[:, 0]
-        monkeypatch.setattr(refits, "MOST_CALLS", 0)
-        with pytest.raises(Untrusted, match="how far samples would move") as unaffordable:
+        model.bank_.limits = Limits(refits=0)
+        with pytest.raises(Untrusted, match="how far scores would change") as unaffordable:
             model.bank_.leave_one_out(X, y, model.code_, np.ones(200))
         spans = unaffordable.value.scores[:, 0]
         assert unaffordable.value.columns.all()
@@ -124,10 +127,9 @@ class TestLeaveOneOut:
         by_folds = CoupledClassifier(NuSVC(nu=0.1, gamma=2.0), cv=5).fit(X, y)
         np.testing.assert_array_equal(model.predict_proba(X), by_folds.predict_proba(X))
 
-    @pytest.mark.usefixtures("never")
     def test_folds_where_it_would_take_long(self, circles):
         X, y = circles[0][:100], circles[1][:100]
-        with pytest.warns(UserWarning, match="a formula does not tell"):
-            model = CoupledSVC(C=100.0).fit(X, y)
+        with pytest.warns(UserWarning, match="the formula does not tell"):
+            model = NeverRefits(C=100.0).fit(X, y)
         by_folds = CoupledSVC(C=100.0, cv=5).fit(X, y)
         np.testing.assert_array_equal(model.predict_proba(X), by_folds.predict_proba(X))

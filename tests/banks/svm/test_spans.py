@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledSVC, codes
 from manyclass.banks import MARGIN, Untrusted, fit_bank
-from manyclass.banks.svm import spans
+from manyclass.banks.limits import Limits
 from manyclass.banks.svm.spans import squared_spans, squared_spans_by_blocks, without_only_samples
 from manyclass.scores import crossfit
 
@@ -63,9 +63,10 @@ def sides(n: int):
     return np.arange(n) % 2 == 0
 
 
-def left_out(machine, X, y, code, weights=None):
+def left_out(machine, X, y, code, weights=None, limits=None):
     """Scores of the bank in sample and left out."""
-    bank = fit_bank(machine, X, y, code, MARGIN, fit_params={"sample_weight": weights})
+    params = {"sample_weight": weights}
+    bank = fit_bank(machine, X, y, code, MARGIN, fit_params=params, limits=limits)
     ones = np.ones(len(y)) if weights is None else weights
     return bank, bank.scores(X), bank.leave_one_out(X, y, code, ones)
 
@@ -199,18 +200,17 @@ def test_samples_that_would_drag_all_others_along_are_fitted_again():
 
 @pytest.mark.parametrize("entries", [1, 40, 2**22])
 @pytest.mark.parametrize("n_free", [0, 1, 2, 25, 40])
-def test_blocks_and_parts_change_nothing(n_free, entries, monkeypatch):
+def test_blocks_and_parts_change_nothing(n_free, entries):
     X = overlapping(40)[0]
     K, free, wanted = rbf_kernel(X), np.arange(40) % 40 < n_free, np.arange(40) % 3 > 0
     expected, _, _ = squared_spans(K, free, sides(40))
-    monkeypatch.setattr(spans, "BLOCK_ENTRIES", entries)
-    monkeypatch.setattr(spans, "FEW", 7)
-    assert_allclose(squared_spans(K, free, sides(40))[0], expected, rtol=1e-9)
+    sizes = {"block_entries": entries, "diagonal_rows": 7}
+    assert_allclose(squared_spans(K, free, sides(40), **sizes)[0], expected, rtol=1e-9)
 
     def gram(a, b):
         return K[np.ix_(a, b)]
 
-    some, below, _ = squared_spans_by_blocks(gram, free, sides(40), wanted)
+    some, below, _ = squared_spans_by_blocks(gram, free, sides(40), wanted, **sizes)
     assert_allclose(some, np.where(wanted, expected, 0.0), rtol=1e-9)
     assert below == 0
 
@@ -234,18 +234,17 @@ def test_a_singular_kernel_is_as_bad_as_one_that_is_not_definite():
     assert below == 4
 
 
-def test_spans_need_one_array_of_the_free_ones(monkeypatch):
+def test_spans_need_one_array_of_the_free_ones():
     rng = np.random.default_rng(0)
     X, n_free = rng.normal(size=(900, 3)), 600
-    monkeypatch.setattr(spans, "BLOCK_ENTRIES", 20_000)
-    monkeypatch.setattr(spans, "FEW", 64)
 
     def gram(a, b):
         return rbf_kernel(X[a], X[b])
 
     tracemalloc.start()
     try:
-        squared_spans_by_blocks(gram, np.arange(900) < n_free, sides(900))
+        sizes = {"block_entries": 20_000, "diagonal_rows": 64}
+        squared_spans_by_blocks(gram, np.arange(900) < n_free, sides(900), **sizes)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -408,31 +407,33 @@ def test_only_samples_are_told_by_side_and_weight():
 
 @pytest.mark.parametrize("as_type", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "callable", "precomputed"])
-def test_kernels_in_blocks(kernel, as_type, monkeypatch):
+def test_kernels_in_blocks(kernel, as_type):
     X, y = wine()
     own = {"callable": lambda a, b: a @ b.T}.get(kernel, kernel)
     X = rbf_kernel(X, gamma=0.1) if kernel == "precomputed" else as_type(X)
     machine, code = SVC(kernel=own, gamma=0.1, tol=1e-6), codes.one_vs_rest(3)
     _, _, expected = left_out(machine, X, y, code)
-    monkeypatch.setattr("manyclass.banks.svm.leave_one_out.SMALL_GRAM", 0)
-    monkeypatch.setattr(spans, "BLOCK_ENTRIES", 100)
-    _, _, by_blocks = left_out(machine, X, y, code)
+    limits = Limits(small_gram=0, span_entries=100)
+    _, _, by_blocks = left_out(machine, X, y, code, limits=limits)
     assert_allclose(by_blocks, expected, rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize(
     ("limit", "reason"),
     [
-        ("MOST_MEMORY", r"free support vectors, .* GB\. 5 folds"),
+        ("gram_bytes", r"free support vectors, .* GB\. 5 folds"),
         # Those of all columns, though a class takes part in few: 3 GB for 20,000 rows, 200 classes.
-        ("MOST_SCORES", r"scores of all columns .* GB\. 5 folds"),
+        ("score_bytes", r"scores of all columns .* GB\. 5 folds"),
     ],
 )
-def test_folds_where_it_would_take_too_much_memory(limit, reason, monkeypatch):
-    monkeypatch.setattr(f"manyclass.banks.svm.leave_one_out.{limit}", 1000)
+def test_folds_where_it_would_take_too_much_memory(limit, reason):
+    class Limited(CoupledSVC):
+        def _bank_options(self):
+            return {**super()._bank_options(), "limits": Limits(**{limit: 1000})}
+
     X, y = wine()
     with pytest.warns(UserWarning, match=reason) as caught:
-        model = CoupledSVC().fit(X, y)
+        model = Limited().fit(X, y)
     assert len(caught) == 1
     assert_array_equal(model.predict_proba(X), CoupledSVC(cv=5).fit(X, y).predict_proba(X))
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from manyclass.banks.svm import symmetric_inverse
 from manyclass.banks.svm.symmetric_inverse import InverseFactor, PlainInverse, invert_in_place
 
 
@@ -36,14 +35,10 @@ def upper(A):
 @given(st.integers(1, 25), st.booleans(), st.integers(0, 999), st.sampled_from([1, 40, 2**16]))
 def test_as_numpys_inverse(n, definite, seed, entries):
     A, rng = matrix(n, definite, seed), np.random.default_rng(seed)
-    inverse, before = invert_in_place(upper(A), n), symmetric_inverse.ENTRIES
+    inverse = invert_in_place(upper(A), n, block_entries=entries)
     assert type(inverse) is (InverseFactor if definite else PlainInverse)
     expected, V = np.linalg.inv(A), rng.normal(size=(4, n))
-    symmetric_inverse.ENTRIES = entries
-    try:
-        assert_allclose(inverse.diagonal(), np.diagonal(expected), atol=1e-10)
-    finally:
-        symmetric_inverse.ENTRIES = before
+    assert_allclose(inverse.diagonal(), np.diagonal(expected), atol=1e-10)
     assert_allclose(inverse.times(V[0]), expected @ V[0], atol=1e-10)
     products = np.einsum("ij,jk,ik->i", V, expected, V)
     assert_allclose(inverse.quadratics(V.copy()), products, atol=1e-10)

@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, codes
 from manyclass.banks import MARGIN, fit_bank
-from manyclass.banks.svm.kernels import scale_gamma
+from manyclass.banks.svm.gamma import scale_gamma
 from manyclass.learners.kernel_logistic import steps as logistic_steps
 from manyclass.learners.kernel_logistic.newton import solve
 from manyclass.learners.kernel_logistic.regression import (

@@ -33,12 +33,12 @@ from manyclass.banks import (
     MARGIN,
     PROBABILITY,
     Bank,
-    KernelLogisticBank,
     Untrusted,
     fit_bank,
 )
-from manyclass.banks.svm.kernels import scale_gamma
+from manyclass.banks.svm.gamma import scale_gamma
 from manyclass.learners.kernel_logistic.left_out import left_out_changes
+from manyclass.learners.kernel_logistic.logistic_bank import KernelLogisticBank
 from manyclass.learners.kernel_logistic.newton import solve
 from manyclass.learners.kernel_logistic.regression import KernelLogisticRegression
 

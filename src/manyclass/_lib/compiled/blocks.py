@@ -1,6 +1,6 @@
-"""What matrix products cannot do to a kernel block: exponentials, and sparse coefficients.
+"""Passes over a kernel block: exponentials, exact distances, and sparse coefficients.
 
-A block is K(S, X), support vectors by rows: the inner loops run over samples.
+A block is K(S, X), with support vectors by rows; the inner loops run over samples.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from manyclass._lib.compiled.exponential import exponential
 
 @fused_kernel
 def exponentiate(values):
-    """Replace numbers up to 700 by their exponentials; see :func:`exponential`."""
+    """Replace numbers, of at most 700, by their exponentials; see :func:`exponential`."""
     for i in range(values.size):
         values[i] = exponential(values[i])
 
 
 @fused_kernel
 def spread(K, start, columns, coef, sums):
-    """Add ``coef' K``, for coefficients in rows of few entries: sums[b] += coef[i, b] K[i]."""
+    """Add ``coef' K`` for sparse coefficients: sums[b] += coef[i, b] K[i]."""
     for i in range(K.shape[0]):
         for e in range(start[i], start[i + 1]):
             b, c = columns[e], coef[e]
@@ -36,16 +36,16 @@ def add_intercepts(sums, intercept, out):
 
 @kernel
 def measure_far(G, S, X, gamma, far_s, far_x, far, least, rounding):
-    """Replace exponents -gamma |s - x|^2 that were lost in the difference of large squares.
+    """Replace exponents -gamma |s - x|^2 that lost digits in the difference of large squares.
 
-    ``far_s`` and ``far_x`` are gamma times the squares that the exponents in G, of shape (s, x),
-    were computed from. Exponents below ``least`` are left alone: nothing remains of their
-    exponential. ``rounding`` is how large their error may be, relative to the squares.
+    ``far_s`` and ``far_x`` are gamma times the squares from which the exponents in G, of shape
+    (s, x), were computed. Exponents below ``least`` are not replaced: their exponential is
+    negligible. ``rounding`` is a bound on their error, relative to the squares.
     """
     for i in range(G.shape[0]):
         for j in range(G.shape[1]):
             size = far_s[i] + far_x[j]
-            # NaN, of squares that are infinite, is no number below.
+            # Infinite squares give NaN, for which both comparisons are false.
             if size <= far or G[i, j] <= least - rounding * size:
                 continue
             square = 0.0
@@ -57,7 +57,7 @@ def measure_far(G, S, X, gamma, far_s, far_x, far, least, rounding):
 
 @kernel
 def measure_far_sparse(G, s, at_s, start_s, x, at_x, start_x, gamma, far_s, far_x, limits):
-    """Do the same for rows of CSR matrices with sorted indices; limits as above, in order."""
+    """Do the same for rows of CSR matrices with sorted indices; the limits are in that order."""
     far, least, rounding = limits
     for i in range(G.shape[0]):
         for j in range(G.shape[1]):

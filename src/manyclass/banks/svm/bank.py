@@ -1,9 +1,8 @@
 """Support vector machines of all columns as one: shared support vectors, one kernel block.
 
-The support vectors are arranged by class. A class takes no part in the columns
-where its code is zero: for one-vs-one it has k - 1 of the k (k - 1) / 2. Within
-those, a support vector of one pair is mostly none of the others, and zeros are
-not multiplied there either.
+The support vectors are arranged by class. A class takes no part in the columns where its code is
+zero: in one-vs-one it takes part in k - 1 of the k (k - 1) / 2 columns. In these, most support
+vectors of one pair have zero coefficients in the other pairs, and zeros are not multiplied.
 """
 
 from __future__ import annotations
@@ -16,47 +15,30 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
-from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_array
 
 from manyclass._lib.compiled.blocks import add_intercepts
-from manyclass._lib.rows import without_duplicates
+from manyclass._lib.rows import take_rows, without_duplicates
 from manyclass._lib.sklearn import n_samples
 from manyclass.banks.base import Bank, Evidence, Scorer, column_sizes
 from manyclass.banks.kinds import MARGIN, ScoreKind
-from manyclass.banks.precomputed import slice_rows
+from manyclass.banks.limits import Limits
+from manyclass.banks.svm.base_kernel import Kernel, Side
 from manyclass.banks.svm.borrowing import RowsOf, size_in_bytes
 from manyclass.banks.svm.groups import Adder, Chunk, Group, in_batches
-from manyclass.banks.svm.kernels import Kernel, Side
 from manyclass.banks.svm.leave_one_out import leave_one_out
 
-CHUNK = 512  # support vectors at a time
-BLOCK_ENTRIES = 2**15  # of a kernel block, to stay in cache
-SUM_ENTRIES = 2**20  # of the sums of a block of rows: 8 MB
-LEAST_ROWS, MOST_ROWS = 128, 2048
-LEAST_CHUNK, LEAST_BLOCK = 64, 32  # of long rows, while fitting
-# Bytes of support vectors prepared at a time while fitting: 1 MB if they are sparse, 8 MB if not,
-PREPARED, PREPARED_ARRAY = 2**20, 2**23
-BATCHES = 16  # or a sixteenth of them, where that is more
-KEPT = 2**22  # bytes of support vectors that stay prepared: for calls with few rows
-LINE = 64  # bytes of a processor's cache that are read together
-SOLVER_TOLERANCE = 1e-3  # of LIBSVM on a margin, by default
-FEW_ROWS = 128  # to measure rounding on
-
-
-def is_kernel_machine(estimator) -> bool:
-    """Whether the estimator is one of scikit-learn's support vector machines, exactly."""
-    return type(estimator) in (SVC, NuSVC)
-
+SOLVER_TOLERANCE = 1e-3  # LIBSVM's default ``tol``, on the gradient and hence on margins
 
 Prepared = list[tuple[Side, Adder]]
-"""Support vectors that kernel blocks can be computed of."""
+"""Prepared support vectors, and how to add their kernel blocks to the sums."""
 
 
 def _aligned(size: int, dtype: type[np.floating]) -> NDArray[np.floating]:
-    """Return an array that begins with a cache line, so that vectors do not lie across two."""
-    array = np.empty(size + LINE // np.dtype(dtype).itemsize, dtype)
-    first = -array.ctypes.data % LINE // array.itemsize
+    """Return an array that begins with a cache line, so that no vector crosses two lines."""
+    line = 64  # bytes
+    array = np.empty(size + line // np.dtype(dtype).itemsize, dtype)
+    first = -array.ctypes.data % line // array.itemsize
     return array[first : first + size]
 
 
@@ -120,15 +102,18 @@ class KernelBank(Bank):
     borrow : bool
         Whether the support vectors stay in X until :meth:`own_rows` is called.
     once_each : bool
-        Whether one of the rows that are equal, and of one class, was fitted for all of them.
+        Whether equal rows of one class were fitted as one row.
+    limits : Limits, optional
+        Sizes of blocks, and limits of memory and time. They are not stored with the bank.
     """
 
     machine: ClassVar[type[KernelMachine]] = KernelMachine
-    """How a column is seen by itself."""
-    lender: Any = None
-    """The X that the support vectors are still in, if they are."""
+    """The class of :attr:`models`."""
+    borrowed_from: Any = None
+    """The X that still holds the support vectors, if it does."""
     kept: tuple[type[np.floating], Prepared] | None = None
-    """Few support vectors as they were prepared last, and in what type."""
+    """Support vectors that stay prepared because they are few, and their type."""
+    limits: Limits = Limits()
 
     def __init__(
         self,
@@ -145,7 +130,10 @@ class KernelBank(Bank):
         dtype: type[np.floating] = np.float64,
         borrow: bool = False,
         once_each: bool = False,
+        limits: Limits | None = None,
     ):
+        if limits is not None:
+            self.limits = limits
         self.kind: ScoreKind = MARGIN
         self.once_each = once_each
         self.kernel, self.duals, self.intercept = kernel, duals, intercept
@@ -157,20 +145,18 @@ class KernelBank(Bank):
         self.groups = []
         for c in range(len(code)):
             support, columns = np.flatnonzero(is_support & (y == c)), np.flatnonzero(code[c])
-            vectors = support if kernel.name == "precomputed" else RowsOf(X, support)
-            numeric = isinstance(kernel.name, str) and kernel.name != "precomputed"
-            self.groups.append(Group(support, vectors, columns, duals[support], numeric))
+            vectors = support if kernel.precomputed else RowsOf(X, support)
+            self.groups.append(Group(support, vectors, columns, duals[support], kernel.numeric))
         self.origin = None
-        # What is sparse has no other origin than zero.
-        if kernel.name == "rbf" and is_support.any() and not self.sparse:
+        if is_support.any():
             self.origin = kernel.origin(X, np.flatnonzero(is_support))
-        self.lender = X
+        self.borrowed_from = X
         if not borrow:
             self.own_rows()
 
     @property
     def models(self) -> list[KernelMachine]:
-        """The columns one by one; made when asked for, since they hold on to the bank."""
+        """One machine per column. They refer to the bank, so they are made on request."""
         return [self.machine(self, column) for column in range(len(self.intercept))]
 
     def own_rows(self) -> None:
@@ -178,37 +164,42 @@ class KernelBank(Bank):
         for c, group in enumerate(self.groups):
             if isinstance(group.vectors, RowsOf):
                 self.groups[c] = replace(group, vectors=group.vectors[:])
-        self.__dict__.pop("lender", None)
+        self.__dict__.pop("borrowed_from", None)
 
     def scorer(self, dtype: type[np.floating] | None = None) -> Scorer:
-        """Prepare the support vectors once, for many blocks of rows, and calls if they are few."""
+        """Prepare the support vectors once, for many blocks of rows; few of them stay prepared."""
         dtype, kept = self.dtype if dtype is None else dtype, self.kept
         if kept is not None and kept[0] is dtype:
             prepared = kept[1]
         else:
-            prepared = self._prepare(self._chunks(CHUNK), dtype)
+            prepared = self._prepare(self._chunks(self.limits.chunk), dtype)
             size = sum(size_in_bytes(group.vectors) for group in self.groups)
-            if self.lender is None and not self.any_rows and size <= KEPT:
+            owned = self.borrowed_from is None and not self.any_rows
+            if owned and size <= self.limits.kept_bytes:
                 self.kept = dtype, prepared
         return partial(self._margins, batches=[lambda: prepared], dtype=dtype)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be prepared again."""
-        return {name: value for name, value in vars(self).items() if name != "kept"}
+        """Leave out prepared support vectors, which can be prepared again, and limits."""
+        return {name: value for name, value in vars(self).items() if name not in ("kept", "limits")}
 
     def margins_once(self, X, dtype: type[np.floating] | None = None) -> NDArray[np.float64]:
-        """Return the margins of rows, with few of the support vectors prepared at a time."""
-        dtype = self.dtype if dtype is None else dtype
+        """Return the margins of rows, with a small part of the support vectors prepared at a time.
+
+        For rows that are scored once: it takes less memory than :meth:`scorer`.
+        """
+        dtype, limits = self.dtype if dtype is None else dtype, self.limits
         total = sum(size_in_bytes(group.vectors) for group in self.groups)
         n_support = sum(len(group.support) for group in self.groups)
-        most = n_support * max(self.few_bytes(), total // BATCHES) // max(1, total)
-        chunks = self._chunks(int(np.clip(most, LEAST_CHUNK, CHUNK)))
+        most = n_support * max(self.few_bytes(), total // limits.batches) // max(1, total)
+        chunks = self._chunks(int(np.clip(most, limits.least_chunk, limits.chunk)))
         batches = [partial(self._prepare, part, dtype) for part in in_batches(chunks, most)]
-        return self._margins(X, batches, dtype, max(LEAST_BLOCK, most))
+        return self._margins(X, batches, dtype, max(limits.least_block, most))
 
     def few_bytes(self) -> int:
-        """Return how much of X is not worth to be read in parts."""
-        return PREPARED if self.sparse else PREPARED_ARRAY
+        """Return the size up to which it does not pay to read X in parts."""
+        dense = self.limits.prepared_dense_bytes
+        return self.limits.prepared_sparse_bytes if self.sparse else dense
 
     def _chunks(self, size: int) -> list[Chunk]:
         return [chunk for group in self.groups for chunk in group.chunks(size)]
@@ -223,19 +214,23 @@ class KernelBank(Bank):
         X,
         batches: Sequence[Callable[[], Prepared]],
         dtype: type[np.floating],
-        most: int = MOST_ROWS,
+        most: int | None = None,
     ) -> NDArray[np.float64]:
         """Return the margins of rows, from batches of support vectors one after the other.
 
-        Of rows at most so many are read at a time. The sums of several batches wait for the next
-        one; those of a single one do not.
+        At most ``most`` rows are read at a time. With several batches, the sums of all rows are
+        held until the last one; with one batch, the sums of one block of rows.
         """
-        X = self._readable(X, dtype)
+        limits, X = self.limits, self._readable(X, dtype)
         origin = None if self.origin is None else self.origin.astype(dtype)
         n, n_columns, last = n_samples(X), len(self.intercept), len(batches) - 1
-        widest = max(1, *(min(CHUNK, len(group.support)) for group in self.groups))
-        size = int(np.clip(BLOCK_ENTRIES // widest, LEAST_ROWS, MOST_ROWS))
-        size = max(1, min(size, SUM_ENTRIES // n_columns, most))
+        widest = max(1, *(min(limits.chunk, len(group.support)) for group in self.groups))
+        size = limits.block_entries // widest
+        size = int(np.clip(size, limits.least_rows, limits.most_rows))
+        size = min(
+            size, limits.sum_entries // n_columns, limits.most_rows if most is None else most
+        )
+        size = max(1, size)
         out, buffer = np.empty((n, n_columns)), _aligned(widest * size, dtype)
         all_sums = _aligned(n_columns * (n if last else size), dtype)
         for place, prepare in enumerate(batches):
@@ -257,7 +252,7 @@ class KernelBank(Bank):
 
     def _block(self, X, part: slice, dtype: type[np.floating]):
         """Return some rows as the kernel reads them."""
-        block = slice_rows(X, part)
+        block = take_rows(X, part)
         if self.any_rows:
             return block
         if issparse(block) and not self.sparse:
@@ -266,11 +261,11 @@ class KernelBank(Bank):
 
     @property
     def any_rows(self) -> bool:
-        """Whether rows are left to a function of one's own, whatever they are."""
-        return callable(self.kernel.name)
+        """Whether samples may be of any type, since only a callable kernel reads them."""
+        return self.kernel.takes_any_rows
 
     def _readable(self, X, dtype: type[np.floating] = np.float64):
-        """Return rows as blocks of them can be taken; what was borrowed from is so already."""
+        """Return X in a form whose rows can be sliced. :class:`RowsOf` has it already."""
         if self.any_rows or isinstance(X, RowsOf):
             return X
         as_given = getattr(X, "dtype", None) == dtype
@@ -283,21 +278,21 @@ class KernelBank(Bank):
 
     def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """Return the margins (n, l) of every column; all entries are computed."""
-        return self.scorer()(X) if self.lender is None else self.margins_once(X)
+        return self.scorer()(X) if self.borrowed_from is None else self.margins_once(X)
 
     def scores_at(
         self, X, rows: NDArray[np.intp], where: NDArray[np.bool_] | None = None
     ) -> NDArray[np.float64]:
-        """Return the margins of some rows of X, without a copy of all of them where it can be."""
-        if X is not self.lender:
+        """Return the margins of some rows of X. If X is the training data, they are not copied."""
+        if X is not self.borrowed_from:
             return super().scores_at(X, rows, where)
         return self.margins_once(RowsOf(X, rows))
 
     def error_in_single(self, X) -> float:
-        """Return by how much the margins of some rows are wrong in single precision.
+        """Return the largest error of the margins of some rows in single precision.
 
-        It depends on the kernel, on how far the features are from their mean, and on the
-        coefficients: measured it is known for all of them.
+        It depends on the kernel, on the distance of the features from their mean, and on the
+        coefficients, so it is measured.
         """
         finite, X = ~self.constant, self._readable(X)
         if not (self.any_rows or fits(X, np.float32)):
@@ -308,9 +303,9 @@ class KernelBank(Bank):
         return float(np.nan_to_num(error, nan=np.inf))
 
     def is_exact_in_single(self, X, rows: NDArray[np.intp]) -> bool:
-        """Tell whether single precision's error stays below the solver's own tolerance."""
-        some = rows[:: 1 + len(rows) // FEW_ROWS]
-        return fits(X, np.float32) and self.error_in_single(X[some]) < SOLVER_TOLERANCE
+        """Tell whether single precision's error is smaller than the solver's tolerance."""
+        some = take_rows(X, few_of(rows))
+        return fits(X, np.float32) and self.error_in_single(some) < SOLVER_TOLERANCE
 
     def leave_one_out(
         self,
@@ -326,15 +321,15 @@ class KernelBank(Bank):
         ----------
         X, y, code : as the bank was fitted on
         weights : array of shape (n,)
-            What the coefficients' bound C was multiplied with.
+            Weights of samples, by which C was multiplied.
         rows : int array of shape (m,), optional
             The samples to score; all of them when omitted.
 
         Raises
         ------
         Untrusted
-            If the machines did not converge or the kernel is not positive definite; of some
-            columns, if too many of their samples would move by more than a span can tell.
+            If the machines did not converge or the kernel is not positive definite; for some
+            columns, if the scores of too many samples would change by more than a span can tell.
         """
         return leave_one_out(self, self._readable(X), y, code, weights, rows)
 
@@ -354,16 +349,21 @@ class KernelBank(Bank):
         squares = np.asarray(self.duals.multiply(inner).sum(axis=0)).ravel()
         sizes = column_sizes(y, code, weights)
         penalty = squares / (2.0 * self.bound * np.where(sizes > 0, sizes, 1.0))
-        return Evidence(penalty, margins, weights, pairwise=self.kernel.name == "precomputed")
+        return Evidence(penalty, margins, weights, pairwise=self.kernel.precomputed)
+
+
+def few_of(rows: NDArray[np.intp], most: int = 128) -> NDArray[np.intp]:
+    """Return some of the rows, evenly spread, to measure rounding on."""
+    return rows[:: 1 + len(rows) // most]
 
 
 def fits(X, dtype: type[np.floating]) -> bool:
-    """Tell whether the values of X are within the range of a type of numbers."""
+    """Tell whether the values of X are in the range of a floating point type."""
     return X.dtype == dtype or _largest(X) <= float(np.finfo(dtype).max)
 
 
 def check_fits(X, dtype: type[np.floating]) -> None:
-    """Raise a ``ValueError`` if values of X are out of the range of a type of numbers."""
+    """Raise a ``ValueError`` if values of X are out of the range of a floating point type."""
     if not fits(X, dtype):
         raise ValueError(
             f"X has values as large as {_largest(X):.2g}, beyond the range of "

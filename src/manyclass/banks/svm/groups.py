@@ -1,4 +1,4 @@
-"""Support vectors by class: read a few at a time, and added to the sums of their columns."""
+"""Support vectors by class: read in chunks, and added to the sums of their columns."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from manyclass._lib.compiled.blocks import spread
-from manyclass.banks.precomputed import slice_rows
-
-DENSE = 0.3  # share of non-zero coefficients above which a matrix product is faster
+from manyclass._lib.rows import take_rows
 
 Adder = Callable[[NDArray[np.floating], NDArray[np.floating]], None]
-"""Adds what a kernel block contributes to the sums of the columns."""
+"""Adds the contribution of a kernel block to the sums of the columns."""
 Chunk = tuple["Group", slice]
 """Some support vectors of a class."""
 
@@ -28,8 +26,8 @@ class Group:
     support: NDArray[np.intp]
     """Rows of the training data."""
     vectors: Any
-    """The support vectors; their rows again for a precomputed kernel; for a function of one's
-    own a collection of the type that it was given. While fitting, those of X itself."""
+    """The support vectors. For a precomputed kernel their row numbers; for a callable kernel a
+    collection of the type that it was given; while fitting, rows that are still in X."""
     columns: NDArray[np.intp]
     """Columns in which the class takes part."""
     duals: csr_array
@@ -43,18 +41,18 @@ class Group:
         return self.duals[:, self.columns].toarray()
 
     def chunks(self, size: int) -> list[Chunk]:
-        """Return a few hundred support vectors at a time."""
+        """Split the support vectors into chunks of this size."""
         return [(self, slice(a, a + size)) for a in range(0, len(self.support), size)]
 
     def read(self, part: slice, dtype: type[np.floating]) -> tuple[Any, Adder]:
-        """Return some of the support vectors, and how to add them to the sums."""
-        vectors, duals = slice_rows(self.vectors, part), self.duals[part].astype(dtype)
+        """Return some of the support vectors, and the function that adds them to the sums."""
+        vectors, duals = take_rows(self.vectors, part), self.duals[part].astype(dtype)
         vectors = vectors.astype(dtype, copy=False) if self.numeric else vectors
         return vectors, _adder(duals, self.columns)
 
 
 def in_batches(chunks: list[Chunk], most: int) -> list[list[Chunk]]:
-    """Put chunks together, up to so many support vectors; at least one chunk, if there are any."""
+    """Join chunks to batches of at most so many support vectors, but at least one chunk."""
     batches: list[list[Chunk]] = [[]]
     held = 0
     for group, part in chunks:
@@ -67,12 +65,13 @@ def in_batches(chunks: list[Chunk], most: int) -> list[list[Chunk]]:
     return batches
 
 
-def _adder(duals: csr_array, columns: NDArray[np.intp]) -> Adder:
-    """Return what adds ``duals' K`` to an array of sums, one row per column.
+def _adder(duals: csr_array, columns: NDArray[np.intp], dense: float = 0.3) -> Adder:
+    """Return the function that adds ``duals' K`` to an array of sums, one row per column.
 
-    A support vector has coefficients in few of its class's columns, as a rule.
+    Usually a support vector has coefficients in few of its class's columns. If more than the share
+    ``dense`` of them is not 0, a matrix product is faster.
     """
-    if duals.nnz > DENSE * duals.shape[0] * len(columns):
+    if duals.nnz > dense * duals.shape[0] * len(columns):
         coef = duals[:, columns].toarray().T
 
         def add(K, sums):

@@ -1,4 +1,4 @@
-"""Leave-one-out of support vector machines, from the one fit: spans, and refits of a few."""
+"""Leave-one-out scores of support vector machines from one fit: spans, and a few refits."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass._lib.rows import is_everything
 from manyclass.banks.base import Untrusted
-from manyclass.banks.precomputed import is_everything, rows_at
 from manyclass.banks.repeats import Copies
 from manyclass.banks.svm.borrowing import RowsOf, size_in_bytes
-from manyclass.banks.svm.refits import DOUBTFUL, DRAGGED, MANY, is_affordable, scores_without
+from manyclass.banks.svm.refits import is_affordable, scores_without
 from manyclass.banks.svm.spans import (
     Gram,
     in_parts,
@@ -24,12 +24,18 @@ from manyclass.banks.svm.spans import (
 if TYPE_CHECKING:
     from manyclass.banks.svm.bank import KernelBank
 
-AT_BOUND = 1.0 - 1e-6  # of its bound C: a coefficient above is not free
-SMALL_GRAM = 2**22  # entries of a kernel matrix that is made as a whole: 32 MB
-MOST_SCORES = 2**29  # bytes, for the scores of all columns: 512 MB; folds hold fewer
-MOST_MEMORY = 2**32  # bytes, for the kernel matrix of a machine's free support vectors
-PARTS = 8  # of the rows of a kernel matrix that are read one after the other
-EXCUSED = 0.01  # share of negative squared spans that is put down to rounding
+# A choice: a coefficient above this share of its bound C counts as at the bound. LIBSVM sets
+# those to C exactly; copies and weights leave rounding.
+AT_BOUND = 1.0 - 1e-6
+# A choice: up to this share of squared spans may be negative by rounding. Of an indefinite kernel
+# far more are.
+EXCUSED = 0.01
+# Choices: a span is doubtful if the sample's score would change by so many margins,
+DOUBTFUL = 1.5
+# or if all other samples at their bound would change by so much: they would become free.
+DRAGGED = 0.2
+# A choice: up to this share of a column's samples, doubtful ones hardly change its sigmoid.
+MANY = 0.01
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -38,12 +44,12 @@ Places = NDArray[np.intp]
 def leave_one_out(
     bank: KernelBank, X, y: Places, code: NDArray[np.int8], weights: Floats, rows: Places | None
 ) -> Floats:
-    """Return what :meth:`KernelBank.leave_one_out` does, of an X that is read already."""
+    """Return the scores of :meth:`KernelBank.leave_one_out`, for an X that was read before."""
     if not bank.converged:
         raise Untrusted("the solver stopped before it converged")
     rows = np.arange(len(y)) if rows is None else rows
     size = 8.0 * len(rows) * code.shape[1]
-    if size > MOST_SCORES:
+    if size > bank.limits.score_bytes:
         raise Untrusted(f"the scores of all columns would take {size / 2**30:.1f} GB")
     single = not bank.any_rows and bank.is_exact_in_single(X, rows)
     own = X if is_everything(rows, len(y)) else RowsOf(X, rows)
@@ -55,13 +61,14 @@ def leave_one_out(
     n_doubtful = np.array([len(doubtful) for doubtful in doubts])
     n_members = _members(y, code, weights)
     many = n_doubtful > MANY * _members(y[rows], code, weights[rows])
-    if bank.bound is not None and is_affordable(n_doubtful, n_members, bank.n_iter):
+    affordable = is_affordable(n_doubtful, n_members, bank.n_iter, bank.limits)
+    if bank.bound is not None and affordable:
         for column, left_out, refitted in _refits(bank, X, y, code, weights, doubts, bank.bound):
             scores[place[left_out], column] = refitted
         many[:] = False
     scores = without_only_samples(scores, y, code, weights, rows)
     if many.any():
-        raise Untrusted("a formula does not tell how far samples would move", many, scores)
+        raise Untrusted("the formula does not tell how far scores would change", many, scores)
     return scores
 
 
@@ -73,10 +80,15 @@ def _members(y: Places, code: NDArray[np.int8], weights: Floats) -> Places:
 def _subtract_spans(
     bank: KernelBank, X, weights: Floats, copies: Copies | None, place: Places, scores: Floats
 ) -> list[Places]:
-    """Take from the scores what samples have added to their own.
+    """Subtract from each score what the sample itself has added to it.
 
-    Copies of a sample take its place, up to their own bound. ``place`` is that of a sample among
-    the scores, or -1. Returned are, for every column, the samples whose span is not to be trusted.
+    If a sample has copies, their coefficients replace its own, up to their bound. ``place`` is the
+    place of each sample among the scores, or -1.
+
+    Returns
+    -------
+    list of int arrays
+        For each column the samples whose span is doubtful.
     """
     duals = bank.duals.tocsc()
     below = known = 0
@@ -91,10 +103,12 @@ def _subtract_spans(
         total = weights[support] if copies is None else copies.weights_of(support)
         bounds = _bounds(dual, total, bank.bound)
         free, scored = np.abs(dual) < AT_BOUND * bounds, place[samples] >= 0
-        _check_memory(int(free.sum()))
+        _check_memory(int(free.sum()), bank.limits.gram_bytes)
         wanted = np.zeros(len(support), dtype=np.bool_)
         wanted[np.arange(len(support))[of][scored]] = True
-        spans = squared_spans_by_blocks(_gram(bank, X, support), free, dual > 0, wanted)
+        spans = squared_spans_by_blocks(
+            _gram(bank, X, support), free, dual > 0, wanted, block_entries=bank.limits.span_entries
+        )
         rest = 1.0 - weights[samples] / total[of]
         others = np.multiply(bounds[of], rest, where=rest > 0, out=np.zeros(len(samples)))
         lost = np.sign(dual[of]) * np.maximum(np.abs(dual[of]) - others, 0.0)
@@ -112,7 +126,7 @@ def _subtract_spans(
 def _refits(
     bank: KernelBank, X, y, code, weights: Floats, doubts: list[Places], bound: float
 ) -> Iterator[tuple[int, Places, Floats]]:
-    """Yield scores of doubtful samples by machines without them."""
+    """Yield scores of doubtful samples from machines that were fitted without them."""
     for column, doubtful in enumerate(doubts):
         if len(doubtful) == 0:
             continue
@@ -132,33 +146,30 @@ def _refits(
 
 
 def _gram(bank: KernelBank, X, support: Places) -> Gram:
-    """Return what gives the kernel between support vectors; small matrices are made at once."""
+    """Return a function for the kernel between support vectors; a small matrix is kept."""
     kernel, origin = bank.kernel, bank.origin
 
     def block(a: Places, b: Places) -> Floats:
-        if kernel.name == "precomputed":
-            return np.asarray(X[np.ix_(support[b], support[a])]).T
-        row_side = kernel.rows(rows_at(X, support[a]), origin)
-        column_side = kernel.columns(rows_at(X, support[b]), origin)
-        return kernel.product(row_side, column_side).astype(np.float64, copy=False)
+        return kernel.between(X, support[a], support[b], origin)
 
-    if len(support) ** 2 > SMALL_GRAM:
+    if len(support) ** 2 > bank.limits.small_gram:
         return lambda a, b: in_parts(block, *(_parts(bank, X, support, c) for c in (a, b)))
     K = symmetric(block, _parts(bank, X, support, np.arange(len(support))))
     return lambda a, b: K[a[:, None], b]
 
 
 def _parts(bank: KernelBank, X, support: Places, places: Places) -> list[Places]:
-    """Split places of support vectors, so that rows of a large X are not held as a whole."""
-    if bank.any_rows or bank.kernel.name == "precomputed":
+    """Split places of support vectors, so that not all rows of a large X are copied at once."""
+    if not bank.kernel.numeric:
         return [places]
-    n_parts = 1 + min(PARTS, size_in_bytes(RowsOf(X, support[places])) // bank.few_bytes())
+    size = size_in_bytes(RowsOf(X, support[places]))
+    n_parts = 1 + min(bank.limits.gram_parts, size // bank.few_bytes())
     return np.array_split(places, n_parts)
 
 
-def _check_memory(n_free: int) -> None:
+def _check_memory(n_free: int, most_bytes: float) -> None:
     size = 8.0 * n_free**2
-    if size > MOST_MEMORY:
+    if size > most_bytes:
         raise Untrusted(
             f"a machine has {n_free} free support vectors, whose kernel matrix would take "
             f"{size / 2**30:.1f} GB"
@@ -166,7 +177,7 @@ def _check_memory(n_free: int) -> None:
 
 
 def _bounds(dual: Floats, weights: Floats, bound: float | None) -> Floats:
-    """Return the bounds of coefficients; unknown, they are told by the side's largest."""
+    """Return the bounds of coefficients; if C is unknown, the largest of each side is taken."""
     if bound is not None:
         return bound * weights
     size = np.abs(dual) / weights

@@ -6,8 +6,8 @@ machines", Neural Computation 12, 2000). S_p is the distance of x_p, in feature
 space, from the span of the free support vectors. Samples with alpha = 0 keep
 their score: leaving them out changes nothing.
 
-One array of the size of the free support vectors' kernel is held, and turned into what is
-needed of its inverse in place; all others are a block of rows at a time.
+Memory: one array of the size of the free support vectors' kernel, which is inverted in place, and
+blocks of rows.
 """
 
 from __future__ import annotations
@@ -20,45 +20,56 @@ from numpy.typing import NDArray
 
 from manyclass.banks.svm.symmetric_inverse import invert_in_place
 
-RIDGE = 1e-10  # relative to the kernel's diagonal: duplicates make it singular
-# How far below zero, relative to K(x, x) or its mean, a squared span may fall: duplicates leave H
+# A choice, relative to the kernel's diagonal, since duplicates make the kernel singular. It leaves
+# squared spans six digits; see ROUNDING.
+RIDGE = 1e-10
+# A squared span may be negative by so much, relative to K(x, x) or its mean. Duplicates give H
 # a condition number of 1 / RIDGE and more, hence errors of 1e-6; kernels that are not positive
-# definite give spans of order -1.
+# definite give squared spans of order -1.
 ROUNDING = 1e-4
-BLOCK_ENTRIES = 2**22  # of the kernel that are held besides the free ones': 32 MB
-LEAST = 1e-100  # size of a kernel, so that squares of its inverse are finite
-FEW = 256  # samples at a time for the diagonal
-SEVERAL, MOST = 10, 64  # samples at the bound that tell how they move each other
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 Gram = Callable[[Places, Places], Array]
-"""Gives the kernel between some support vectors and others."""
+"""Returns the kernel between some support vectors and others."""
 
 
 class Spans(NamedTuple):
-    """Of the support vectors of a machine."""
+    """Spans of the support vectors of a machine."""
 
     squared: Array
     """S_p^2 of each."""
     below: int
-    """How many fell below zero."""
+    """How many were negative."""
     drag: float
-    """By how much samples at the bound would move, on average, with one of them that is left
-    out, if its coefficient was 1; 0 if they are few."""
+    """How much the scores of samples at the bound would change, on average, if one of them with
+    coefficient 1 is left out; 0 if they are few."""
 
 
-def squared_spans(K: Array, free: NDArray[np.bool_], positive: NDArray[np.bool_]) -> Spans:
+def squared_spans(
+    K: Array,
+    free: NDArray[np.bool_],
+    positive: NDArray[np.bool_],
+    *,
+    block_entries: int = 2**22,
+    diagonal_rows: int = 256,
+) -> Spans:
     """Return S_p^2 of every support vector.
 
     Parameters
     ----------
     K : array of shape (s, s)
         Kernel matrix of a machine's support vectors.
-    free, positive : bool arrays of shape (s,)
+    free, positive, block_entries, diagonal_rows
         As in :func:`squared_spans_by_blocks`.
     """
-    return squared_spans_by_blocks(lambda a, b: K[a[:, None], b], free, positive)
+    return squared_spans_by_blocks(
+        lambda a, b: K[a[:, None], b],
+        free,
+        positive,
+        block_entries=block_entries,
+        diagonal_rows=diagonal_rows,
+    )
 
 
 def squared_spans_by_blocks(
@@ -66,70 +77,92 @@ def squared_spans_by_blocks(
     free: NDArray[np.bool_],
     positive: NDArray[np.bool_],
     wanted: NDArray[np.bool_] | None = None,
+    *,
+    block_entries: int = 2**22,
+    diagonal_rows: int = 256,
 ) -> Spans:
     """Return S_p^2 of the wanted support vectors.
 
     With H = [[K_FF, 1], [1', 0]] over the free support vectors F, S_p^2 is
     1 / (H^-1)_pp for p in F and K_pp - v' H^-1 v, v = (K_Fp, 1), for p at the bound.
-    Where no other is free, a coefficient of the other side has to vanish with that of p, so
-    that they still add up to zero. If it is that of the nearest q there, S_p^2 is half the
-    squared distance of p and q, which for rbf is K_pp - K_pq. K_pp alone would mean nothing: a
+    If no other support vector is free, a coefficient of the other side has to vanish with that of
+    p, since their sum stays zero. If it is that of the nearest q there, S_p^2 is half the
+    squared distance of p and q, which for rbf is K_pp - K_pq. K_pp alone would have no meaning: a
     constant added to the kernel changes no machine.
 
     Parameters
     ----------
     gram : callable
-        Gives the kernel between support vectors, by their places in a machine.
+        Returns the kernel between support vectors, by their places in a machine.
     free : bool array of shape (s,)
-        Those whose coefficient is below its bound.
+        Whether a coefficient is below its bound.
     positive : bool array of shape (s,)
-        Those of the positive side; there are some of either.
+        Whether a support vector is on the positive side; each side has some.
     wanted : bool array of shape (s,), optional
-        Those to be known, others are 0; all when omitted.
+        The support vectors to compute; the others are 0. All of them if omitted.
+    block_entries : int
+        Entries of the kernel that are held besides those of the free support vectors: 32 MB.
+    diagonal_rows : int
+        Samples at a time for the diagonal.
     """
     wanted = np.ones(len(free), dtype=np.bool_) if wanted is None else wanted
-    diagonal = _diagonal(gram, len(free))
+    diagonal = _diagonal(gram, len(free), diagonal_rows)
     inside, outside = np.flatnonzero(free), np.flatnonzero(~free & wanted)
     spans, drag = np.zeros(len(free)), 0.0
     if len(inside) < 2:
         lone = inside if len(inside) == 1 else outside
-        spans[lone] = _half_distances_to_other_side(gram, lone, diagonal, positive)
+        spans[lone] = _half_distances_to_other_side(gram, lone, diagonal, positive, block_entries)
     if len(inside) == 1:
         between = gram(outside, inside)[:, 0]
         spans[outside] = diagonal[outside] - 2.0 * between + diagonal[inside]
     if len(inside) > 1:
-        affine = _AffineSpan(gram, inside, diagonal)
+        affine = _AffineSpan(gram, inside, diagonal, block_entries)
         spans[inside] = affine.own()
-        for rows in _blocks(outside, len(inside)):
+        for rows in _blocks(outside, len(inside), block_entries):
             spans[rows] = affine.squared_distances(gram(rows, inside), diagonal[rows])
-        if len(outside) >= SEVERAL:
-            some = outside[:: 1 + len(outside) // MOST]
-            product = affine.products_with_mean(gram(some, inside), gram(some, some))
-            drag = float(np.abs(product - spans[some] / len(some)).mean())
+        drag = _drag(gram, affine, inside, outside, spans)
     size = np.abs(diagonal)
     below = wanted & ~(spans >= -ROUNDING * np.maximum(size, size.mean()))
     return Spans(np.where(wanted & (spans > 0), spans, 0.0), int(below.sum()), drag)
 
 
+def _drag(
+    gram: Gram,
+    affine: _AffineSpan,
+    inside: Places,
+    outside: Places,
+    spans: Array,
+    least: int = 10,
+    most: int = 64,
+) -> float:
+    """Return :attr:`Spans.drag` from some of the samples at the bound, or 0 if they are few."""
+    if len(outside) < least:
+        return 0.0
+    some = outside[:: 1 + len(outside) // most]
+    product = affine.products_with_mean(gram(some, inside), gram(some, some))
+    return float(np.abs(product - spans[some] / len(some)).mean())
+
+
 class _AffineSpan:
     """The affine span of free support vectors.
 
-    A = K + ridge + tau 11' stands in place of K_FF, with the origin of feature space in the mean
-    of the free ones: neither makes a difference to distances from their affine span, but both to
-    what is lost in taking them. With u = A^-1 1 and k = K_Fp, the inverse of H is
+    A = K + ridge + tau 11' replaces K_FF, and the origin of feature space is the mean of the free
+    support vectors. Neither changes distances from their affine span, but both reduce rounding.
+    With u = A^-1 1 and k = K_Fp, the inverse of H is
     (H^-1)_pp = (A^-1)_pp - u_p^2 / 1'u and v' H^-1 v = k' A^-1 k - (u'k - 1)^2 / 1'u + tau.
     """
 
-    def __init__(self, gram: Gram, free: Places, diagonal: Array):
+    def __init__(self, gram: Gram, free: Places, diagonal: Array, block_entries: int):
         self._gram, self._free, self._diagonal = gram, free, diagonal
+        self._block_entries = block_entries
         self._inverse = invert_in_place(self._fill, len(free))
         if self._inverse is not None:
             self._u = self._inverse.times(np.ones(len(free)))
 
     def _fill(self, A: Array) -> None:
-        """Put the upper triangle of A into an array."""
+        """Write the upper triangle of A into an array."""
         f, sums = len(self._free), np.zeros(len(self._free))
-        blocks = list(_blocks(np.arange(f), f))
+        blocks = list(_blocks(np.arange(f), f, self._block_entries))
         for rows in blocks:
             first, last = rows[0], rows[-1] + 1
             block = self._gram(self._free[rows], self._free[first:])
@@ -139,8 +172,9 @@ class _AffineSpan:
         self._means = sums / f
         self._centre = self._means.mean()
         diagonal = self._diagonal[self._free] - 2.0 * self._means + self._centre
-        # Of one point and its duplicates nothing remains but rounding.
-        size = max(abs(diagonal.mean()), RIDGE * np.abs(self._diagonal).mean(), LEAST)
+        # If all are duplicates of one point, only rounding remains.
+        least = 1e-100  # squares of the inverse stay finite
+        size = max(abs(diagonal.mean()), RIDGE * np.abs(self._diagonal).mean(), least)
         self._tau = size / f
         for rows in blocks:
             first, last = rows[0], rows[-1] + 1
@@ -149,14 +183,14 @@ class _AffineSpan:
         A.flat[:: f + 1] += RIDGE * size
 
     def own(self) -> Array:
-        """Return the squared distance of each free one from the span of the others."""
+        """Return the squared distance of each free support vector from the span of the others."""
         if self._inverse is None:
             return np.full(len(self._free), np.nan)
         with np.errstate(divide="ignore", invalid="ignore"):
             return 1.0 / (self._inverse.diagonal() - self._u**2 / self._u.sum())
 
     def squared_distances(self, K: Array, diagonal: Array) -> Array:
-        """Return those of other samples, from their kernel with the free ones, by rows."""
+        """Return those of other samples, from their kernel K with the free support vectors."""
         if self._inverse is None:
             return np.full(len(K), np.nan)
         means, K = self._centred(K)
@@ -165,9 +199,9 @@ class _AffineSpan:
         return square - self._inverse.quadratics(K) + along - self._tau
 
     def products_with_mean(self, K: Array, among: Array) -> Array:
-        """Return inner products of samples' offsets from the span with the mean of them all.
+        """Return inner products of the samples' offsets from the span with their mean offset.
 
-        K is their kernel with the free ones, ``among`` that among themselves.
+        K is their kernel with the free support vectors, ``among`` the kernel among themselves.
         """
         if self._inverse is None:
             return np.full(len(K), np.nan)
@@ -178,43 +212,47 @@ class _AffineSpan:
         return product - K @ self._inverse.times(mean) + along - self._tau
 
     def _centred(self, K: Array) -> tuple[Array, Array]:
-        """Return means of kernels with the free ones, and what these and their own leave."""
+        """Return the row means of K, and K centred in feature space."""
         means = K.mean(axis=1)
         K = np.subtract(K, self._means, order="C")
         K += (self._centre - means)[:, None]
         return means, K
 
 
-def _blocks(rows: Places, width: int) -> Iterator[Places]:
-    """Yield a few rows at a time, whose kernel with so many others is not too large."""
-    size = max(1, BLOCK_ENTRIES // max(width, 1))
+def _blocks(rows: Places, width: int, block_entries: int) -> Iterator[Places]:
+    """Yield as many rows at a time as their kernel with ``width`` others allows."""
+    size = max(1, block_entries // max(width, 1))
     for first in range(0, len(rows), size):
         yield rows[first : first + size]
 
 
-def _diagonal(gram: Gram, s: int) -> Array:
+def _diagonal(gram: Gram, s: int, size: int) -> Array:
     out = np.empty(s)
-    for first in range(0, s, FEW):
-        part = np.arange(first, min(first + FEW, s))
+    for first in range(0, s, size):
+        part = np.arange(first, min(first + size, s))
         out[part] = np.diagonal(gram(part, part))
     return out
 
 
 def _half_distances_to_other_side(
-    gram: Gram, rows: Places, diagonal: Array, positive: NDArray[np.bool_]
+    gram: Gram,
+    rows: Places,
+    diagonal: Array,
+    positive: NDArray[np.bool_],
+    block_entries: int,
 ) -> Array:
-    """Return half the squared distance, in feature space, from the nearest of the other side."""
+    """Return half the squared distance, in feature space, to the nearest of the other side."""
     out = np.empty(len(diagonal))
     for side in (True, False):
         others = np.flatnonzero(positive != side)
-        for part in _blocks(rows[positive[rows] == side], len(others)):
+        for part in _blocks(rows[positive[rows] == side], len(others), block_entries):
             nearness = gram(part, others) - 0.5 * diagonal[others]
             out[part] = 0.5 * diagonal[part] - nearness.max(axis=1)
     return out[rows]
 
 
 def in_parts(block: Gram, rows: list[Places], columns: list[Places]) -> Array:
-    """Return the kernel between rows and columns from the blocks of their parts."""
+    """Return the kernel between rows and columns, one block for each pair of parts."""
     if len(rows) == len(columns) == 1:
         return block(rows[0], columns[0])
     return np.block([[block(a, b) for b in columns] for a in rows])
@@ -235,7 +273,7 @@ def symmetric(block: Gram, parts: list[Places]) -> Array:
 
 
 def without_only_samples(scores, y, code, weights, rows):
-    """Put NaN where a sample is the only one of its side: without it there is no machine."""
+    """Set scores to NaN where a sample is the only one of its side: no machine is without it."""
     counts = np.bincount(y[weights > 0], minlength=len(code))
     for side in (1, -1):
         for column in np.flatnonzero(counts @ (code == side) == 1):

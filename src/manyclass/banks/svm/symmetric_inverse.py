@@ -1,7 +1,7 @@
-"""What is needed of the inverse of a symmetric matrix, in the matrix's own place.
+"""The inverse of a symmetric matrix, computed in place.
 
-Arrays are in C order. Only their upper triangles have to be filled; the others may be anything,
-and stay so if the matrix is positive definite. To LAPACK, which counts in Fortran's order, upper
+Arrays are in C order. Only their upper triangles have to be filled; the lower ones are not read,
+and not written if the matrix is positive definite. LAPACK reads in Fortran's order, where upper
 triangles are lower ones.
 """
 
@@ -16,9 +16,6 @@ from scipy.linalg.blas import dtrmm, dtrmv
 from scipy.linalg.lapack import dgetrf, dgetri, dpotrf, dtrtri
 
 Array = NDArray[np.float64]
-
-ENTRIES = 2**16  # at a time
-WORK = 64  # rows of LAPACK's own work space
 
 
 class SymmetricInverse(ABC):
@@ -40,12 +37,12 @@ class SymmetricInverse(ABC):
 class InverseFactor(SymmetricInverse):
     """By the inverse of the Cholesky factor, L^-1 with A = L L'; for positive definite matrices."""
 
-    def __init__(self, array: Array):
-        self._lower = array.T
+    def __init__(self, array: Array, block_entries: int = 2**16):
+        self._lower, self._block_entries = array.T, block_entries
 
     def diagonal(self) -> Array:
         """Return the squares of the columns of L^-1."""
-        rows, size = self._lower.T, max(1, ENTRIES // len(self._lower))
+        rows, size = self._lower.T, max(1, self._block_entries // len(self._lower))
         out = np.empty(len(rows))
         for first in range(0, len(rows), size):
             part = np.triu(rows[first : first + size, first:])
@@ -81,16 +78,20 @@ class PlainInverse(SymmetricInverse):
         return np.einsum("ij,ij->i", V, V @ self._inverse)
 
 
-def invert_in_place(fill: Callable[[Array], None], n: int) -> SymmetricInverse | None:
-    """Invert a symmetric matrix in the one array that is made for it; None if it is singular.
+def invert_in_place(
+    fill: Callable[[Array], None], n: int, block_entries: int = 2**16
+) -> SymmetricInverse | None:
+    """Invert a symmetric matrix in the array that is allocated for it; None if it is singular.
 
     Parameters
     ----------
     fill : callable
-        Puts the upper triangle of the matrix into the array it is given. It is asked again if
-        the matrix turns out not to be positive definite.
+        Writes the upper triangle of the matrix into an array. It is called again if the matrix is
+        not positive definite.
     n : int
         Number of its rows.
+    block_entries : int
+        Entries that are copied at a time.
 
     Examples
     --------
@@ -101,24 +102,24 @@ def invert_in_place(fill: Callable[[Array], None], n: int) -> SymmetricInverse |
     >>> inverse.diagonal().round(3)
     array([0.667, 0.667])
     """
-    array = np.zeros((n, n))  # what is not filled takes no memory, as a rule
+    array = np.zeros((n, n))  # pages that are not written usually take no memory
     fill(array)
     _, info = dpotrf(array.T, lower=1, clean=0, overwrite_a=1)
     if info == 0:
         dtrtri(array.T, lower=1, overwrite_c=1)
-        return InverseFactor(array)
-    # LAPACK is an order of magnitude slower where it makes use of symmetry without definiteness.
+        return InverseFactor(array, block_entries)
+    # LAPACK's routines for indefinite symmetric matrices are an order of magnitude slower.
     fill(array)
-    _mirror(array)
+    _mirror(array, block_entries)
     _, pivots, info = dgetrf(array.T, overwrite_a=1)
     if info == 0:
-        _, info = dgetri(array.T, pivots, lwork=WORK * n, overwrite_lu=1)
+        _, info = dgetri(array.T, pivots, lwork=64 * n, overwrite_lu=1)  # blocks of 64 rows
     return PlainInverse(array) if info == 0 else None
 
 
-def _mirror(array: Array) -> None:
+def _mirror(array: Array, block_entries: int) -> None:
     """Copy the upper triangle to the lower one, a few rows at a time."""
-    size = max(1, ENTRIES // len(array))
+    size = max(1, block_entries // len(array))
     for first in range(0, len(array), size):
         part = slice(first, min(first + size, len(array)))
         array[part, :first] = array[:first, part].T

@@ -15,12 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
-from manyclass._lib.rows import without_duplicates
+from manyclass._lib.rows import take_part, without_duplicates
 from manyclass.banks.base import Bank, Evidence, Scorer, Untrusted
 from manyclass.banks.kinds import ScoreKind
-from manyclass.banks.precomputed import part_of
 from manyclass.banks.svm.bank import KernelBank, KernelMachine
-from manyclass.banks.svm.kernels import Kernel
+from manyclass.banks.svm.base_kernel import Kernel
 from manyclass.banks.svm.spans import without_only_samples
 from manyclass.learners.kernel_logistic.left_out import left_out_changes
 from manyclass.learners.kernel_logistic.loss import Array
@@ -32,7 +31,7 @@ LARGE = 2000  # samples from which on BLAS has use for its threads
 
 def gram(kernel: Kernel, X) -> Array:
     """Return the kernel matrix of all rows of X, which may be that matrix already."""
-    given = X if kernel.name == "precomputed" else kernel(X, X)
+    given = X if kernel.precomputed else kernel(X, X)
     K: Array = np.ascontiguousarray(given, dtype=np.float64)
     if K.shape != (X.shape[0], X.shape[0]):
         raise ValueError(
@@ -44,7 +43,7 @@ def gram(kernel: Kernel, X) -> Array:
             "the kernel matrix has entries that are not finite: scale the features, or choose a "
             "smaller gamma, degree or coef0."
         )
-    if callable(kernel.name) or kernel.name == "precomputed":
+    if not kernel.numeric:
         difference = np.abs(K - K.T).max()
         if difference > SYMMETRIC * np.abs(K).max():
             raise ValueError(
@@ -65,7 +64,7 @@ def _grams(kernel: Kernel, X, columns: list[NDArray[np.intp]]) -> Grams:
     the entries, and they are needed one after the other.
     """
     everyone = np.unique(np.concatenate(columns))
-    if kernel.name == "precomputed":
+    if kernel.precomputed:
         everyone, whole = np.arange(X.shape[0]), gram(kernel, X)
     elif sum(len(rows) ** 2 for rows in columns) > 2 * len(everyone) ** 2:
         whole = gram(kernel, X[everyone])
@@ -185,7 +184,7 @@ class KernelLogisticBank(KernelBank):
 
         fitted = np.flatnonzero(~self.constant)
         with _quiet_threads(used):
-            margins = self.margins(part_of(X, rows))
+            margins = self.margins(take_part(X, rows))
             answers = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
                 delayed(changes)(b) for b in fitted
             )
@@ -198,9 +197,9 @@ class KernelLogisticBank(KernelBank):
         return Bank.evidence(self, X, y, code, weights)
 
 
-def accepted_sparse(kernel: str | Callable[..., Array]) -> str | bool:
-    """Return the sparse format that X may have, if any."""
-    return False if kernel == "precomputed" else "csr"
+def accepted_sparse(precomputed: bool) -> str | bool:
+    """Return the sparse format that X may have, if any; a precomputed kernel has none."""
+    return False if precomputed else "csr"
 
 
 def _rows_of(y, column: NDArray[np.int8], rows: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -237,7 +236,7 @@ def fit_kernel_logistic_bank(
     estimator._check_parameters()
     X = check_array(
         X,
-        accept_sparse=accepted_sparse(estimator.kernel),
+        accept_sparse=accepted_sparse(estimator.kernel == "precomputed"),
         dtype=np.float64,
         input_name="X",
         estimator=estimator,
@@ -273,7 +272,7 @@ def fit_kernel_logistic_bank(
     shape = X.shape[0], code.shape[1]
     duals = coo_array((values, (np.concatenate(used), index)), shape=shape).tocsr()
     duals.eliminate_zeros()
-    warn_of_solutions(solutions, estimator.tol, stacklevel=7)
+    warn_of_solutions(solutions, estimator.tol, stacklevel=8)
     return KernelLogisticBank(
         kernel,
         X,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -17,17 +17,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.rows import without_duplicates
 from manyclass._lib.sklearn import check_sample_weight, in_known_numbers, n_samples
-from manyclass.banks.svm.kernels import Kernel, scale_gamma
+from manyclass.banks.kinds import ScoreKind
+from manyclass.banks.svm.base_kernel import Kernel
+from manyclass.banks.svm.gamma import scale_gamma
+from manyclass.banks.svm.kernels import KERNELS, resolve_kernel
 from manyclass.learners._two_classes import check_two
 from manyclass.learners.kernel_logistic.logistic_bank import (
+    KernelLogisticBank,
     accepted_sparse,
+    fit_kernel_logistic_bank,
     gram,
     warn_of_solutions,
 )
 from manyclass.learners.kernel_logistic.loss import TINY
 from manyclass.learners.kernel_logistic.newton import solve
 
-KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 BLOCK_ENTRIES = 2**20  # of the kernel matrix when predicting: 8 MB
 
 
@@ -41,7 +45,10 @@ def _is_gamma(value) -> bool:
 
 _CONSTRAINTS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "C": (lambda C: _is_number(C, TINY), "a positive number"),
-    "kernel": (lambda kernel: callable(kernel) or kernel in KERNELS, f"in {KERNELS} or callable"),
+    "kernel": (
+        lambda kernel: callable(kernel) or kernel in KERNELS,
+        f"in {tuple(KERNELS)} or callable",
+    ),
     "gamma": (_is_gamma, "'scale', 'auto' or a number of at least 0"),
     "degree": (lambda degree: _is_number(degree, 0.0), "a number of at least 0"),
     "coef0": (_is_number, "a number"),
@@ -201,7 +208,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
     def _prepare(self, X, y, sample_weight) -> _Problem:
         """Check everything, leave out samples without weight, and compute the kernel matrix."""
         self._check_parameters()
-        sparse = accepted_sparse(self.kernel)
+        sparse = accepted_sparse(self.kernel == "precomputed")
         X, y = validate_data(self, in_known_numbers(X), y, accept_sparse=sparse, dtype=np.float64)
         X = without_duplicates(X)
         check_classification_targets(y)
@@ -210,7 +217,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         classes, sides = np.unique(y[support], return_inverse=True)
         check_two(classes, type(self).__name__, weighed=len(support) < len(y))
         kernel = self._make_kernel(X, weights)
-        if self.kernel != "precomputed":
+        if not kernel.precomputed:
             vectors = X[support]
             K = gram(kernel, vectors)
         else:
@@ -232,9 +239,36 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"{name} must be {wanted}, got {value!r}.")
 
     def _make_kernel(self, X, weights: NDArray[np.float64]) -> Kernel:
-        has_gamma = self.kernel in ("rbf", "poly", "sigmoid")
-        gamma = scale_gamma(self.gamma, X, weights) if has_gamma else 1.0
-        return Kernel(self.kernel, gamma, self.degree, self.coef0)
+        return resolve_kernel(self, lambda gamma: scale_gamma(gamma, X, weights))
+
+    def __manyclass_bank__(
+        self,
+        X,
+        y: NDArray[np.intp],
+        code: NDArray[np.int8],
+        kind: ScoreKind,
+        *,
+        rows: NDArray[np.intp],
+        fit_params: Mapping[str, Any],
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        dtype: type[np.floating] = np.float64,
+    ) -> KernelLogisticBank | None:
+        """Return the bank of all columns; see :func:`manyclass.banks.fit_bank`."""
+        if not set(fit_params) <= {"sample_weight"}:
+            return None
+        return fit_kernel_logistic_bank(
+            self,
+            X,
+            y,
+            code,
+            kind,
+            rows=rows,
+            sample_weight=fit_params.get("sample_weight"),
+            n_jobs=n_jobs,
+            verbose=verbose,
+            dtype=dtype,
+        )
 
     def decision_function(self, X) -> NDArray[np.float64]:
         """Return the log-odds of the second class.
@@ -249,7 +283,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         ndarray of shape (n,)
         """
         check_is_fitted(self)
-        sparse = accepted_sparse(self.kernel_.name)
+        sparse = accepted_sparse(self.kernel_.precomputed)
         X = in_known_numbers(X)
         X = validate_data(self, X, accept_sparse=sparse, dtype=np.float64, reset=False)
         X = without_duplicates(X)

@@ -1,0 +1,119 @@
+"""Fit the bank of any learner.
+
+A learner is asked for its own bank: see :func:`fit_bank`. Without one, a clone of it is fitted for
+every column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.svm import SVC, NuSVC
+
+from manyclass.banks.base import Bank
+from manyclass.banks.columns import fit_models
+from manyclass.banks.kinds import MARGIN, ScoreKind
+from manyclass.banks.limits import Limits
+from manyclass.banks.linear import LinearBank
+from manyclass.banks.svm.solver import WeightFactors, fit_kernel_bank, read_by_machines
+
+_KERNEL_MACHINES = {SVC: fit_kernel_bank, NuSVC: fit_kernel_bank}
+"""The functions that fit the banks of scikit-learn's types, which cannot define a hook."""
+
+
+def fit_bank(
+    estimator,
+    X,
+    y: NDArray[np.intp],
+    code: NDArray[np.int8],
+    kind: ScoreKind,
+    *,
+    rows: NDArray[np.intp] | None = None,
+    fit_params: Mapping[str, Any] | None = None,
+    seeds: NDArray[np.int64] | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    dtype: type[np.floating] = np.float64,
+    factors: WeightFactors | None = None,
+    borrow: bool = False,
+    limits: Limits | None = None,
+) -> Bank:
+    """Fit one binary model per column, on the classes that take part in it.
+
+    A learner may define ``__manyclass_bank__(self, X, y, code, kind, *, rows, fit_params, n_jobs,
+    verbose, dtype)``. It returns the bank of all columns, or None to have a clone fitted for every
+    column. The method is not inherited: a subclass may override ``fit``.
+
+    Parameters
+    ----------
+    estimator : binary classifier
+    X, y : training data; y holds class indices 0 to k-1
+    code : int8 array of shape (k, l)
+    kind : what the bank returns
+    rows : the training rows to use; all if omitted
+    fit_params : arguments of ``fit``, sliced like the rows if they have their length;
+        ``sample_weight`` also tells which sides have no weight at all
+    seeds : one seed per column for every ``random_state`` of the estimator that is None
+    n_jobs, verbose : of joblib
+    dtype : the type in which kernel machines compute their scores
+    factors : the factors of ``sample_weight``, for LIBSVM
+    borrow : whether support vectors may stay in X until ``own_rows`` of the bank is called; X must
+        then come from :func:`read_by_bank`
+    limits : sizes of blocks, and limits of memory and time, for support vector machines
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from manyclass.banks import PROBABILITY, fit_bank
+    >>> from manyclass.codes import one_vs_rest
+    >>> X, y = load_iris(return_X_y=True)
+    >>> bank = fit_bank(LogisticRegression(), X, y, one_vs_rest(3), PROBABILITY)
+    >>> bank.scores(X[:2]).round(1)
+    array([[1. , 0.2, 0. ],
+           [1. , 0.4, 0. ]])
+    """
+    rows = np.arange(len(y)) if rows is None else rows
+    params = dict(fit_params or {})
+    options: dict[str, Any] = {"rows": rows, "n_jobs": n_jobs, "verbose": verbose, "dtype": dtype}
+    if _is_fitted_by_libsvm(estimator, kind, params):
+        return _KERNEL_MACHINES[type(estimator)](
+            estimator,
+            X,
+            y,
+            code,
+            sample_weight=params.get("sample_weight"),
+            factors=factors,
+            borrow=borrow,
+            limits=limits,
+            **options,
+        )
+    if "__manyclass_bank__" in vars(type(estimator)):
+        bank = estimator.__manyclass_bank__(X, y, code, kind, fit_params=params, **options)
+        if bank is not None:
+            return bank
+    models = fit_models(estimator, X, y, code, rows, params, seeds, n_jobs, verbose, limits)
+    return (LinearBank if LinearBank.holds(models) else Bank)(models, kind)
+
+
+def read_by_bank(estimator, X, kind: ScoreKind, fit_params: Mapping[str, Any]):
+    """Return X in the form that the bank reads, so that it is not converted for every fold."""
+    libsvm = _is_fitted_by_libsvm(estimator, kind, fit_params)
+    return read_by_machines(estimator, X) if libsvm else X
+
+
+def is_kernel_machine(estimator) -> bool:
+    """Tell whether the estimator is scikit-learn's SVC or NuSVC, and not a subclass."""
+    return type(estimator) in _KERNEL_MACHINES
+
+
+def takes_any_rows(estimator) -> bool:
+    """Tell whether samples may be of any type, since only a callable kernel reads them."""
+    return is_kernel_machine(estimator) and callable(estimator.kernel)
+
+
+def _is_fitted_by_libsvm(estimator, kind: ScoreKind, params: Mapping[str, Any]) -> bool:
+    return kind == MARGIN and is_kernel_machine(estimator) and set(params) <= {"sample_weight"}
