@@ -26,7 +26,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from experiments.simulated import gaussian_classes
 from manyclass import CoupledClassifier
-from manyclass.learners import pairwise_neighbors as neighbors
 from manyclass.learners.pairwise_neighbors import PairwiseNeighbors
 
 X, y = make_blobs(60, n_features=3, centers=2, cluster_std=[4.0, 9.0], random_state=1)
@@ -295,15 +294,24 @@ class TestTiesOfVotes:
 
 @either
 class TestBlocks:
-    def test_change_nothing(self, monkeypatch, evidence):
-        whole = PairwiseNeighbors(evidence=evidence).fit(X, y)
-        p = whole.predict_proba(X_new)
-        monkeypatch.setattr(neighbors, "BLOCK_ENTRIES", 150)
-        pieces = PairwiseNeighbors(evidence=evidence).fit(X, y)
-        assert (pieces.bias_, pieces.n_neighbors_) == (whole.bias_, whole.n_neighbors_)
-        assert pieces.loo_error_ == whole.loo_error_
-        assert_array_equal(pieces.predict_proba(X_new), p)
-        assert_array_equal(np.vstack([whole.predict_proba(row[None]) for row in X_new]), p)
+    @pytest.mark.parametrize("leave_out", [False, True])
+    def test_change_nothing(self, evidence, leave_out):
+        """Neither the neighbours, from which all else follows, nor the probabilities."""
+        model = PairwiseNeighbors(evidence=evidence).fit(X, y)
+        rows = model._fit_X if leave_out else X_new
+        [(_, whole)] = model._nearest(rows, 13, leave_out)
+        blocks = list(model._nearest(rows, 13, leave_out, block_entries=150))
+        assert len(blocks) == len(rows) / 2
+        for i, expected in enumerate(whole):
+            kept = np.concatenate([near[i] for _, near in blocks])
+            if i == 0:  # distances beyond the number kept are not set
+                unset = np.arange(13) >= whole[1][:, :, None]
+                kept, expected = (np.where(unset, 0.0, d) for d in (kept, expected))
+            assert_array_equal(kept, expected)
+        evidence_of_blocks = model._measure(model._nearest(X_new, model.n_neighbors_, False, 150))
+        assert_array_equal(model.slope_ * evidence_of_blocks, model.decision_function(X_new))
+        p = model.predict_proba(X_new)
+        assert_array_equal(np.vstack([model.predict_proba(row[None]) for row in X_new]), p)
 
     def test_bound_the_memory(self, evidence):
         rng = np.random.RandomState(0)

@@ -1,4 +1,4 @@
-"""Binary learners of the papers that scikit-learn does not have."""
+"""Learners that scikit-learn lacks, most of them binary."""
 
 from manyclass.learners.boosted_naive_bayes import BoostedNaiveBayes
 from manyclass.learners.kernel_logistic import KernelLogisticRegression, kernel_logistic_path

@@ -1,7 +1,7 @@
-"""Tables of numbers and categories as cells: one for each bin of each attribute.
+"""Binning of tables: every attribute is split into cells.
 
-A number belongs to one of several bins of equal width, a category to a bin of its
-own. Missing values and categories that were not seen belong to none.
+The cells of a numeric attribute are bins of equal width, those of a categorical attribute its
+categories. Missing values and unseen categories belong to no cell.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils import gen_batches
 
-BLOCK_ENTRIES = 2**20  # of the table, held as cells at a time
-NUMBERS, OBJECTS = "biuf", "OUST"  # kinds of numpy's types
+NUMBERS, OBJECTS = "biuf", "OUST"  # kinds of numpy dtypes
 
 Array = NDArray[np.float64]
 Cells = NDArray[np.int32]
@@ -36,31 +35,31 @@ class Table:
     columns: list[NDArray[Any]]
     names: list[Any]
     declared: list[bool]
-    """Whether a column's type says that it holds categories."""
+    """Whether the dtype of a column is categorical."""
     header: Any = None
-    """The frame it was read from, without any row; None for an array."""
+    """The original frame without its rows; None for an array."""
 
     def __len__(self) -> int:
         return len(self.columns[0])
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns."""
+        """Number of rows and of columns."""
         return len(self), len(self.columns)
 
     def __getitem__(self, rows) -> Table:
-        """Return some of the rows; scikit-learn asks for them as ``table[rows, ...]``."""
+        """Return some of the rows; scikit-learn writes ``table[rows, ...]``."""
         rows = rows[0] if isinstance(rows, tuple) else rows
         return replace(self, columns=[column[rows] for column in self.columns])
 
 
 def is_frame(X) -> bool:
-    """Whether the columns of X have names and types of their own."""
+    """Whether X is a data frame, whose columns have names and dtypes."""
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
 def read_table(X) -> Table:
-    """Take an array or a frame apart."""
+    """Split an array or a frame into columns."""
     if not is_frame(X):
         columns, names = list(np.asarray(X).T), list(range(X.shape[1]))
         declared, header = [False] * len(columns), None
@@ -72,19 +71,19 @@ def read_table(X) -> Table:
     for column, name in zip(columns, names, strict=True):
         if column.dtype.kind not in NUMBERS + OBJECTS:
             raise ValueError(
-                f"column {name!r} of X has dtype {column.dtype}: turn it into numbers or strings."
+                f"column {name!r} of X has dtype {column.dtype}: convert it to numbers or strings."
             )
     return Table(columns, names, declared, header)
 
 
 def mark_missing(values: Iterable[Any]) -> list[bool]:
-    """Tell which values are None, NaN or pandas' NA."""
+    """Return a mask of values that are None, NaN or pandas' NA."""
     na = getattr(sys.modules.get("pandas"), "NA", None)
     return [value is None or value is na or value != value for value in values]
 
 
 def known_values(column: NDArray[Any]) -> list[Any]:
-    """Return the values of a column of objects that are not missing."""
+    """Return the non-missing values of a column of objects."""
     values = column.tolist()
     return [value for value, m in zip(values, mark_missing(values), strict=True) if not m]
 
@@ -101,13 +100,13 @@ def as_numbers(column: NDArray[Any], name) -> Array:
     except (OverflowError, TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(
-            f"column {name!r} of X is taken as numeric, but: {error}. Turn it into numbers, or "
-            "name it in categorical_features."
+            f"column {name!r} of X is taken as numeric, but: {error}. Convert it to numbers, or "
+            "add it to categorical_features."
         ) from error
     if np.isinf(numbers).any():
         raise ValueError(
             f"column {name!r} of X contains infinity: replace it by NaN, which is ignored, or by "
-            "a number."
+            "a finite number."
         )
     return numbers
 
@@ -116,7 +115,7 @@ def as_numbers(column: NDArray[Any], name) -> Array:
 
 
 def categorical_mask(categorical_features, table: Table) -> NDArray[np.bool_]:
-    """Return which columns hold categories; see :class:`BoostedNaiveBayes`."""
+    """Return a mask of categorical columns; see :class:`BoostedNaiveBayes`."""
     d = len(table.columns)
     if categorical_features is None or isinstance(categorical_features, bool | np.bool_):
         return np.full(d, bool(categorical_features))
@@ -132,7 +131,7 @@ def categorical_mask(categorical_features, table: Table) -> NDArray[np.bool_]:
     if chosen.ndim != 1 or chosen.dtype.kind in "bf" or not all(one in known for one in chosen):
         raise ValueError(
             "categorical_features must be 'from_dtype', True for all or None for no columns, a "
-            "mask of one bool per column of X, or indices or names of columns; X has the columns "
+            "mask with one bool per column of X, or indices or names of columns; X has the columns "
             f"{_shown(table.names)}, but got {categorical_features!r}."
         )
     return np.isin(np.arange(d), [known.index(one) for one in chosen])
@@ -143,7 +142,7 @@ def _holds_categories(column: NDArray[Any]) -> bool:
         return column.dtype.kind == "b"
     types = set(map(type, known_values(column)))
     numeric = all(issubclass(one, Real) and not issubclass(one, bool) for one in types)
-    return not numeric or not types  # categories if all are missing: no text is then an error
+    return not numeric or not types  # categorical if all are missing: any value is valid later
 
 
 def _shown(names: list[Any]) -> str:
@@ -154,14 +153,14 @@ def _shown(names: list[Any]) -> str:
 
 
 class EqualWidth(NamedTuple):
-    """Bins of equal width between the least and the greatest number."""
+    """Bins of equal width between the minimum and the maximum."""
 
     edges: Array
-    """One more than there are bins; none if all numbers are missing."""
+    """Edges of the bins, one more than bins; empty if all numbers are missing."""
 
     @classmethod
     def fit(cls, column: NDArray[Any], name, n_bins: int) -> EqualWidth:
-        """Find the edges; a constant has a single bin."""
+        """Compute the edges; a constant has a single bin."""
         numbers = as_numbers(column, name)
         numbers = numbers[~np.isnan(numbers)]
         if len(numbers) == 0:
@@ -175,7 +174,7 @@ class EqualWidth(NamedTuple):
         return max(len(self.edges) - 1, 0)
 
     def cells(self, column: NDArray[Any], name) -> Cells:
-        """Return the bin of each number, the first or the last for one outside; -1 if missing."""
+        """Return the bin of each number; outside it is the first or last, and -1 if missing."""
         numbers = as_numbers(column, name)
         if self.n_cells == 0:
             return np.full(len(numbers), -1, dtype=np.int32)
@@ -186,7 +185,7 @@ class EqualWidth(NamedTuple):
 def _edges(low: float, high: float, n_bins: int) -> Array:
     i = np.arange(n_bins + 1)
     with np.errstate(over="ignore", invalid="ignore"):
-        edges = (low * (n_bins - i) + high * i) / n_bins  # exact where they are whole numbers
+        edges = (low * (n_bins - i) + high * i) / n_bins  # exact for integers
     if not np.isfinite(edges).all():
         edges = low / n_bins * (n_bins - i) + high / n_bins * i
     return np.maximum.accumulate(np.clip(edges, low, high))
@@ -196,11 +195,11 @@ class Categories(NamedTuple):
     """One cell for each category."""
 
     values: NDArray[Any]
-    """In order where they have one, else as they were met."""
+    """Sorted if possible, else in order of appearance."""
 
     @classmethod
     def fit(cls, column: NDArray[Any], name) -> Categories:
-        """Find the categories."""
+        """Collect the categories."""
         if column.dtype.kind in NUMBERS:
             return cls(np.unique(column[~np.isnan(column)]))
         with _naming_unhashable(name):
@@ -213,7 +212,7 @@ class Categories(NamedTuple):
         return len(self.values)
 
     def cells(self, column: NDArray[Any], name) -> Cells:
-        """Return the index of each category; -1 if it is missing or was not seen."""
+        """Return the index of each category; -1 if it is missing or unseen."""
         if column.dtype.kind in NUMBERS and self.values.dtype.kind in NUMBERS and self.n_cells:
             nearest = np.minimum(np.searchsorted(self.values, column), self.n_cells - 1)
             return np.where(self.values[nearest] == column, nearest, -1).astype(np.int32)
@@ -231,7 +230,7 @@ def _naming_unhashable(name) -> Iterator[None]:
     except TypeError as error:
         raise TypeError(
             f"column {name!r} of X cannot hold categories: {error}. Each argument must be "
-            "hashable, such as a string or a number."
+            "hashable, as strings and numbers are."
         ) from error
 
 
@@ -247,13 +246,13 @@ def _sorted_if_possible(values: list[Any]) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """The cells of all attributes, side by side."""
+    """The cells of all attributes, concatenated."""
 
     attributes: tuple[EqualWidth | Categories, ...]
 
     @classmethod
     def fit(cls, table: Table, categorical: NDArray[np.bool_], n_bins: int) -> Bins:
-        """Find the cells of each column."""
+        """Compute the cells of each column."""
         columns = zip(table.columns, table.names, categorical, strict=True)
         return cls(
             tuple(
@@ -269,11 +268,11 @@ class Bins:
 
     @cached_property
     def offsets(self) -> NDArray[np.intp]:
-        """First cell of each attribute, and the number of all cells, shape (d + 1,)."""
+        """First cell of each attribute, and the total number of cells, shape (d + 1,)."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
     def one_hot(self, table: Table) -> csr_array:
-        """Return 1 for the cells that each row belongs to, shape (n, cells)."""
+        """Return a sparse matrix with 1 for the cells of each row, shape (n, cells)."""
         columns = zip(self.attributes, table.columns, table.names, strict=True)
         cells = np.array([one.cells(column, name) for one, column, name in columns])
         present = cells.T >= 0
@@ -283,9 +282,12 @@ class Bins:
             (np.ones(len(indices)), indices, indptr), shape=(len(table), self.offsets[-1])
         )
 
-    def dot(self, table: Table, values: Array) -> Array:
-        """Return the sum of ``values`` (cells, m) over the cells of each row, shape (n, m)."""
+    def dot(self, table: Table, values: Array, block_entries: int = 2**20) -> Array:
+        """Return the sum of ``values`` (cells, m) over the cells of each row, shape (n, m).
+
+        Blocks of rows with ``block_entries`` entries of the table are encoded at a time.
+        """
         out = np.empty((len(table), values.shape[1]))
-        for rows in gen_batches(len(table), max(1, BLOCK_ENTRIES // len(self.attributes))):
+        for rows in gen_batches(len(table), max(1, block_entries // len(self.attributes))):
             out[rows] = self.one_hot(table[rows]) @ values
         return out

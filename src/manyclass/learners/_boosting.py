@@ -1,4 +1,4 @@
-"""Boosting naive Bayes of two classes (Elkan 1997)."""
+"""Boosting of binary naive Bayes (Elkan 1997)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from manyclass.learners._estimates import Estimates, NaiveBayes
-
-LEAST_ERROR = np.finfo(np.float64).tiny  # with beta = 0 a round would outvote all by infinity
 
 Array = NDArray[np.float64]
 
@@ -23,24 +21,26 @@ class Round(NamedTuple):
 
 
 def boost(learner: NaiveBayes, weights: Array, n_rounds: int) -> list[Round]:
-    """Boost naive Bayes of two classes (Elkan 1997).
+    """Boost binary naive Bayes (Elkan 1997).
 
     Parameters
     ----------
     learner : NaiveBayes
-        Of classes 0 and 1.
+        Naive Bayes for classes 0 and 1.
     weights : array of shape (n,)
-        Positive weights for the first round; those of later rounds have the same sum.
+        Positive weights of the first round; weights of later rounds have the same sum.
     n_rounds : int
-        The most rounds to make.
+        Maximum number of rounds.
 
     Returns
     -------
     list of Round
-        At least one. A beta of 1 or more is that of a single round, to be taken as it is.
+        At least one. If the first beta is 1 or more, there is only this round, and its
+        probabilities are used unboosted.
     """
     rounds: list[Round] = []
     total, log_weights = weights.sum(), np.log(weights)
+    least = np.finfo(np.float64).tiny  # keeps log(beta) finite
     for _ in range(n_rounds):
         estimates = learner.fit(weights)
         evidence = np.diff(estimates.conditional, axis=0)[0]
@@ -48,7 +48,7 @@ def boost(learner: NaiveBayes, weights: Array, n_rounds: int) -> list[Round]:
         margins = np.where(learner.y == 1, log_odds, -log_odds)
         wrong, right = expit(-margins), expit(margins)  # |y - h| and 1 - |y - h|
         error = weights @ wrong / total
-        beta = max(error, LEAST_ERROR) / max(weights @ right / total, LEAST_ERROR)
+        beta = max(error, least) / max(weights @ right / total, least)
         if beta >= 1 and rounds:
             break
         rounds.append(Round(beta, estimates))

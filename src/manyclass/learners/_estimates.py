@@ -1,4 +1,4 @@
-"""Naive Bayes on cells: arrays in, logarithms of estimates out."""
+"""Naive Bayes on one-hot cells: estimates the logarithms of priors and conditionals."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Array = NDArray[np.float64]
 
 
 class Estimates(NamedTuple):
-    """What naive Bayes learns about K classes; all logarithms."""
+    """Estimates of naive Bayes for K classes, as logarithms."""
 
     prior: Array
-    """Of the share of each class, shape (K,)."""
+    """Log prior of each class, shape (K,)."""
     conditional: Array
-    """Of the share of each cell in its attribute, by class, shape (K, cells)."""
+    """Log probability of each cell of an attribute given the class, shape (K, cells)."""
 
 
 class NaiveBayes:
-    """Laplace-smoothed naive Bayes on cells, for one training set under any weights."""
+    """Naive Bayes with Laplace smoothing, for one training set and any sample weights."""
 
     def __init__(
         self, bins: Bins, one_hot: csr_array, y: NDArray[np.intp], k: int, smoothing: float
@@ -37,18 +37,18 @@ class NaiveBayes:
         self.cells_by_class = one_hot.indices + np.repeat(y * one_hot.shape[1], self.n_known)
 
     def fit(self, weights: Array) -> Estimates:
-        """Estimate from the weight of each row."""
+        """Return the estimates for the given sample weights."""
         k, n_cells = self.shape
         share = np.bincount(self.y, weights, minlength=k)
-        with np.errstate(divide="ignore"):  # a class without weight
+        with np.errstate(divide="ignore"):  # a class of total weight 0
             prior = np.log(share) - np.log(share.sum())
         spread = np.repeat(weights, self.n_known)
         counts = np.bincount(self.cells_by_class, spread, minlength=k * n_cells)
         return Estimates(prior, self._smoothed_logs(counts.reshape(self.shape)))
 
     def _smoothed_logs(self, counts: NDArray[Any]) -> Array:
-        # (count + s) / (total + s V) for the V cells of an attribute; the denominator as
-        # V (total / V + s), which cannot overflow.
+        # (count + s) / (total + s V) for the V cells of an attribute. The denominator is written
+        # as V (total / V + s), which cannot overflow.
         mean = np.add.reduceat(counts, self.first, axis=1) / self.size
         mean = np.repeat(mean, self.size, axis=1)
         return np.log(counts + self.smoothing) - np.log(mean + self.smoothing) - self.log_size

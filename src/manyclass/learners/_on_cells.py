@@ -1,4 +1,4 @@
-"""From X and y to cells, classes and weights: what naive Bayes classifiers share."""
+"""Base class of naive Bayes classifiers: reads X and y, bins attributes, checks weights."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ Array = NDArray[np.float64]
 
 
 def read_frame(X):
-    """Return a frame as a table, which classifiers on cells take in its place; else X itself.
+    """Convert a frame to a table, which naive Bayes classifiers accept as X; else return X.
 
-    Taking a frame apart lasts longer than to learn from what a pair of classes has of it.
+    Converting a frame takes longer than fitting a pair of classes, so do it once for all pairs.
     """
     return read_table(X) if is_frame(X) and 0 not in X.shape else X
 
 
 class OnCells(ClassifierMixin, BaseEstimator):
-    """What both classifiers share: the way from X and y to cells, classes and weights.
+    """Base class: validates X, y and weights, and bins the attributes into cells.
 
     Subclasses have the parameters ``n_bins``, ``smoothing`` and
     ``categorical_features``.
@@ -45,7 +45,7 @@ class OnCells(ClassifierMixin, BaseEstimator):
     smoothing: float
 
     def _learner(self, X, y, sample_weight) -> tuple[NaiveBayes, Array]:
-        """Set what describes classes and cells; return naive Bayes, and weights for it."""
+        """Set the attributes for classes and cells; return naive Bayes and its sample weights."""
         check_count("n_bins", self.n_bins)
         _check_smoothing(self.smoothing)
         check_classification_targets(y)
@@ -56,7 +56,7 @@ class OnCells(ClassifierMixin, BaseEstimator):
         _check_total(weights)
         classes, indices = np.unique(y, return_inverse=True)
         self._check_classes(classes, np.bincount(indices, weights=weights))
-        weighty = weights > 0  # a row of no weight is as if it were not there
+        weighty = weights > 0  # rows of weight 0 are ignored
         if not weighty.all():
             table, indices, weights = table[weighty], indices[weighty], weights[weighty]
         self.classes_ = classes
@@ -70,7 +70,7 @@ class OnCells(ClassifierMixin, BaseEstimator):
         """Raise a ``ValueError`` for classes that cannot be learned."""
 
     def _read(self, X, reset: bool) -> Table:
-        if isinstance(X, Table):  # by ``read_frame``
+        if isinstance(X, Table):  # from ``read_frame``
             validate_data(self, X.header, reset=reset, skip_check_array=True)
             return X
         X = as_indexable(X)
@@ -80,8 +80,8 @@ class OnCells(ClassifierMixin, BaseEstimator):
         validate_data(self, X, reset=reset, skip_check_array=True)
         if 0 in X.shape:
             raise ValueError(
-                f"X has {X.shape[0]} sample(s) and {X.shape[1]} feature(s): at least one of each "
-                "is needed."
+                f"X has {X.shape[0]} sample(s) and {X.shape[1]} feature(s): at least one "
+                "of each is needed."
             )
         return read_table(X)
 
@@ -97,7 +97,7 @@ class OnCells(ClassifierMixin, BaseEstimator):
 
     @property
     def cell_offsets_(self) -> NDArray[np.intp]:
-        """First cell of each attribute, and the number of all cells."""
+        """First cell of each attribute, and the total number of cells."""
         return self.bins_.offsets
 
     def __sklearn_tags__(self):
@@ -105,12 +105,12 @@ class OnCells(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         chosen = self.categorical_features
         tags.input_tags.categorical = chosen is not None and chosen is not False
-        # Strings are taken too. The tag `string` would promise that any object is.
+        # Strings are accepted, too. But the tag `string` would promise any object.
         return tags
 
 
 def check_count(name: str, value) -> None:
-    """Raise a ``ValueError`` unless ``value`` is a whole number from 1 on."""
+    """Raise a ``ValueError`` unless ``value`` is a positive integer."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} must be an integer of at least 1, got {value!r}.")
 
@@ -119,8 +119,8 @@ def _check_smoothing(value) -> None:
     """Raise a ``ValueError`` unless ``value`` is positive and finite."""
     if not isinstance(value, Real) or not 0 < float(value) < np.inf:
         raise ValueError(
-            f"smoothing must be a positive number, got {value!r}: without any, one unseen value "
-            "would make a class impossible."
+            f"smoothing must be a positive number, got {value!r}: without smoothing, one unseen "
+            "value would give a class probability 0."
         )
 
 
@@ -129,4 +129,4 @@ def _check_total(weights: Array) -> None:
     with np.errstate(over="ignore"):
         total = weights.sum()
     if not 0 < total < np.inf:
-        raise ValueError(f"sample_weight sums to {total}: a positive, finite sum is needed.")
+        raise ValueError(f"sample_weight sums to {total}: the sum must be positive and finite.")

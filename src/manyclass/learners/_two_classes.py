@@ -1,4 +1,4 @@
-"""The labels of learners that know two classes."""
+"""Labels of binary learners."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from manyclass._lib.messages import quoted
 
 
 def encode_binary(y, name: str) -> tuple[NDArray, NDArray[np.intp]]:
-    """Return the two classes, and y as 0 and 1; ``name`` is of the estimator that asks."""
+    """Return the two classes, and y as 0 and 1; ``name`` is the name of the estimator."""
     check_classification_targets(y)
     classes, sides = np.unique(column_or_1d(y, warn=True), return_inverse=True)
     check_two(classes, name)
@@ -19,19 +19,19 @@ def encode_binary(y, name: str) -> tuple[NDArray, NDArray[np.intp]]:
 
 
 def check_two(classes: NDArray, name: str, *, weighed: bool = False) -> None:
-    """Raise a ``ValueError`` that says what to do unless there are two classes.
+    """Raise a ``ValueError`` unless there are exactly two classes.
 
-    ``weighed`` says that classes without any sample of positive weight have been left out.
+    ``weighed`` means that classes without samples of positive weight are not counted.
     """
     if len(classes) > 2:
         raise ValueError(
             f"Only binary classification is supported. y has {len(classes)} classes: use "
-            f"CoupledClassifier({name}(...)), which fits one {name} for every pair of them."
+            f"CoupledClassifier({name}(...)), which fits one {name} per pair of classes."
         )
     if len(classes) < 2:
         lacking = " with samples of positive weight" if weighed else ""
         only = [f"only one class{lacking}, {quoted(one)}" for one in classes]
         found = only[0] if only else f"no class{lacking}"
         raise ValueError(
-            f"y has {found}: there is nothing to tell apart. Pass samples of two classes."
+            f"y has {found}: a binary classifier needs two. Pass samples of two classes."
         )

@@ -1,4 +1,4 @@
-"""Boosted naive Bayes on binned attributes, of two classes (Elkan 1997)."""
+"""Boosted naive Bayes on binned attributes, for two classes (Elkan 1997)."""
 
 from __future__ import annotations
 
@@ -12,39 +12,36 @@ from manyclass.learners._boosting import boost
 from manyclass.learners._on_cells import OnCells, check_count, read_frame
 from manyclass.learners._two_classes import check_two
 
-EVEN = 4 * np.finfo(np.float64).eps  # log-odds that no probability can tell from 0
-
 Array = NDArray[np.float64]
 
 
 class BoostedNaiveBayes(OnCells):
-    """Boosted naive Bayes: a classifier of two classes, on binned and categorical attributes.
+    """Boosted naive Bayes for two classes, on binned and categorical attributes.
 
-    Each round fits naive Bayes (as :class:`BinnedNaiveBayes` does) to weighted samples;
-    its probability h of the second class errs by |y - h|. With e the mean error
-    under the weights and b = e / (1 - e), the weights are multiplied by
-    b^(1 - |y - h|) for the next round, and scaled to the sum they had at first. The
-    answer of all rounds is 1 / (1 + prod_t b_t^(2 h_t - 1)).
+    Each round fits naive Bayes (as :class:`BinnedNaiveBayes` does) to weighted samples.
+    Its probability h of the second class has the error |y - h|. With the weighted mean
+    error e and b = e / (1 - e), the weights of the next round are multiplied by
+    b^(1 - |y - h|) and scaled to their first sum. The probability of the second class
+    after all rounds is 1 / (1 + prod_t b_t^(2 h_t - 1)).
 
     Parameters
     ----------
     n_rounds : int, default=10
         Rounds of boosting. It stops before a round with e >= 1/2, and after one with
-        e = 0. If the first has e >= 1/2, the answer is its h: plain naive Bayes.
+        e = 0. If the first round has e >= 1/2, its h is used: plain naive Bayes.
     n_bins : int, default=10
-        Bins of equal width for each numeric attribute, between the least and the
-        greatest value seen in ``fit``. Values outside belong to the first or the last.
+        Number of bins of equal width for each numeric attribute, between the minimum and
+        the maximum in ``fit``. Values outside belong to the first or the last bin.
     smoothing : float, default=1.0
-        What is added to the weight of each cell, 1 being one sample (Laplace).
+        Added to the weight of each cell; 1 counts as one sample (Laplace smoothing).
     categorical_features : "from_dtype", array-like, bool or None, default="from_dtype"
-        Which columns hold categories, each of which is a cell of its own.
+        Which columns are categorical. Each category is a cell.
 
-        - "from_dtype": columns of type category, string or bool; columns of Python
-          objects, unless all values of the training set that are not missing are
-          numbers.
-        - array-like: a mask of one bool per column, or the indices of columns, or
-          their names where X has them.
-        - ``True``: all; ``None`` or ``False``: none, all must be numbers.
+        - "from_dtype": columns of dtype category, string or bool, and columns of Python
+          objects unless all non-missing training values are numbers.
+        - array-like: a mask with one bool per column, or indices of columns, or
+          their names if X has names.
+        - ``True``: all columns; ``None`` or ``False``: no column, all must be numbers.
 
     Attributes
     ----------
@@ -53,21 +50,21 @@ class BoostedNaiveBayes(OnCells):
     n_rounds_ : int
         Number of rounds kept.
     betas_ : ndarray of shape (n_rounds_,)
-        b of each round, less than 1 but for a first round with e >= 1/2.
+        b of each round; below 1, except for a first round with e >= 1/2.
     class_log_prior_ : ndarray of shape (n_rounds_, 2)
-        Logarithm of the share of each class in the weights of each round.
+        Logarithm of the class priors in each round.
     feature_log_prob_ : ndarray of shape (n_rounds_, 2, cells)
-        Logarithm of the estimates; attribute j has those from
+        Logarithm of the estimates. The cells of attribute j are
         ``cell_offsets_[j]`` to ``cell_offsets_[j + 1]``.
     cell_offsets_ : ndarray of shape (n_features + 1,)
-        First cell of each attribute, and the number of all cells.
+        First cell of each attribute, and the total number of cells.
     bin_edges_ : list of n_features arrays or None
-        Edges of the bins; None for a categorical attribute. A constant has one bin,
-        and an attribute that is always missing none.
+        Edges of the bins; None for a categorical attribute. A constant attribute has one
+        bin, and an attribute that is always missing has none.
     categories_ : list of n_features arrays or None
         Categories seen; None for a numeric attribute.
     is_categorical_ : bool ndarray of shape (n_features,)
-        Which columns hold categories.
+        Which columns are categorical.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of str
@@ -76,17 +73,17 @@ class BoostedNaiveBayes(OnCells):
     See Also
     --------
     BinnedNaiveBayes : Without boosting, for any number of classes.
-    manyclass.CoupledClassifier : Makes many classes of two.
+    manyclass.CoupledClassifier : For more than two classes.
 
     Notes
     -----
-    Missing values (NaN, None, pandas' NA) are ignored: the attribute adds nothing for
-    that sample, in ``fit`` as in prediction. So are categories that were not
-    seen in ``fit``. A file's own mark of what is missing has to be read as such:
-    ``pandas.read_csv(path, na_values="?")``, or it is a category like the others.
+    Missing values (NaN, None, pandas' NA) are ignored in ``fit`` and in prediction: the
+    attribute adds nothing for that sample. So are categories that did not occur in ``fit``. If
+    a file marks missing values in another way, convert them when reading, as in
+    ``pandas.read_csv(path, na_values="?")``; otherwise the mark is a category.
 
-    The weights of a round sum to that of ``sample_weight``, or to the number of samples,
-    and not to 1: smoothing weighs the same in every round and against any number of samples.
+    The weights of each round sum to the sum of ``sample_weight``, or to the number of samples,
+    and not to 1. So smoothing has the same effect in every round.
 
     References
     ----------
@@ -124,7 +121,7 @@ class BoostedNaiveBayes(OnCells):
         self.categorical_features = categorical_features
 
     def fit(self, X, y, sample_weight=None):
-        """Fit.
+        """Fit the model.
 
         Parameters
         ----------
@@ -133,7 +130,7 @@ class BoostedNaiveBayes(OnCells):
         y : array-like of shape (n,)
             Labels of two classes.
         sample_weight : array-like of shape (n,), optional
-            Weights in the first round; a weight of 2 is as good as two samples.
+            Weights of the first round; a weight of 2 has the effect of two samples.
 
         Returns
         -------
@@ -171,10 +168,11 @@ class BoostedNaiveBayes(OnCells):
             total = log_odds[:, 0]
         else:  # (2 rho - 1) sum_t log(1/b_t) = sum_t (2 h_t - 1) log(1/b_t), 2 h - 1 = tanh
             total = -(np.tanh(log_odds / 2) * np.log(self.betas_)).sum(axis=1)
-        return np.where(np.abs(total) < EVEN, 0.0, total)
+        even = 4 * np.finfo(np.float64).eps  # below it both probabilities round to 0.5
+        return np.where(np.abs(total) < even, 0.0, total)
 
     def predict(self, X):
-        """Return the more probable class of each row, the first where both are.
+        """Return the more probable class of each row, and the first in a tie.
 
         Parameters
         ----------

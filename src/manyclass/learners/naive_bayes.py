@@ -1,4 +1,4 @@
-"""Naive Bayes on binned attributes, of any number of classes."""
+"""Naive Bayes on binned attributes, for any number of classes."""
 
 from __future__ import annotations
 
@@ -16,46 +16,45 @@ Array = NDArray[np.float64]
 class BinnedNaiveBayes(OnCells):
     """Naive Bayes for any number of classes, on binned and categorical attributes.
 
-    The share of cell v (a bin or a category) of attribute j in class c is estimated as
-    (w + s) / (W + s V): w is the weight of the training samples of c in the cell, W that
-    of the samples of c whose attribute j is known, V the number of cells of j, and s
-    the smoothing. Classes have their share of the weight, unsmoothed.
+    The probability of cell v (a bin or a category) of attribute j in class c is estimated as
+    (w + s) / (W + s V). Here w is the weight of the training samples of c in the cell, W the
+    weight of the samples of c whose attribute j is known, V the number of cells of j, and s the
+    smoothing. Class priors are shares of the weight, without smoothing.
 
     Parameters
     ----------
     n_bins : int, default=10
-        Bins of equal width for each numeric attribute, between the least and the
-        greatest value seen in ``fit``. Values outside belong to the first or the last.
+        Number of bins of equal width for each numeric attribute, between the minimum and
+        the maximum in ``fit``. Values outside belong to the first or the last bin.
     smoothing : float, default=1.0
-        What is added to the weight of each cell, 1 being one sample (Laplace).
+        Added to the weight of each cell; 1 counts as one sample (Laplace smoothing).
     categorical_features : "from_dtype", array-like, bool or None, default="from_dtype"
-        Which columns hold categories, each of which is a cell of its own.
+        Which columns are categorical. Each category is a cell.
 
-        - "from_dtype": columns of type category, string or bool; columns of Python
-          objects, unless all values of the training set that are not missing are
-          numbers.
-        - array-like: a mask of one bool per column, or the indices of columns, or
-          their names where X has them.
-        - ``True``: all; ``None`` or ``False``: none, all must be numbers.
+        - "from_dtype": columns of dtype category, string or bool, and columns of Python
+          objects unless all non-missing training values are numbers.
+        - array-like: a mask with one bool per column, or indices of columns, or
+          their names if X has names.
+        - ``True``: all columns; ``None`` or ``False``: no column, all must be numbers.
 
     Attributes
     ----------
     classes_ : ndarray of shape (k,)
         The class labels.
     class_log_prior_ : ndarray of shape (k,)
-        Logarithm of the share of each class.
+        Logarithm of the prior of each class.
     feature_log_prob_ : ndarray of shape (k, cells)
-        Logarithm of the estimates; attribute j has the columns from
+        Logarithm of the estimates. The columns of attribute j are
         ``cell_offsets_[j]`` to ``cell_offsets_[j + 1]``.
     cell_offsets_ : ndarray of shape (n_features + 1,)
-        First cell of each attribute, and the number of all cells.
+        First cell of each attribute, and the total number of cells.
     bin_edges_ : list of n_features arrays or None
-        Edges of the bins; None for a categorical attribute. A constant has one bin,
-        and an attribute that is always missing none.
+        Edges of the bins; None for a categorical attribute. A constant attribute has one
+        bin, and an attribute that is always missing has none.
     categories_ : list of n_features arrays or None
         Categories seen; None for a numeric attribute.
     is_categorical_ : bool ndarray of shape (n_features,)
-        Which columns hold categories.
+        Which columns are categorical.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of str
@@ -67,14 +66,14 @@ class BinnedNaiveBayes(OnCells):
 
     Notes
     -----
-    Missing values (NaN, None, pandas' NA) are ignored: the attribute adds nothing for
-    that sample, in ``fit`` as in prediction. So are categories that were not
-    seen in ``fit``. A file's own mark of what is missing, such as ``?``, is to be read as such.
+    Missing values (NaN, None, pandas' NA) are ignored in ``fit`` and in prediction: the
+    attribute adds nothing for that sample. So are categories that did not occur in ``fit``. If
+    a file marks missing values in another way, such as ``?``, convert them when reading.
 
     References
     ----------
     B. Zadrozny (2001), "Reducing multiclass to binary by coupling probability
-    estimates", section 5: the baseline of tables 2 and 3.
+    estimates", section 5: the baseline in tables 2 and 3.
 
     Examples
     --------
@@ -99,7 +98,7 @@ class BinnedNaiveBayes(OnCells):
         self.categorical_features = categorical_features
 
     def fit(self, X, y, sample_weight=None):
-        """Fit.
+        """Fit the model.
 
         Parameters
         ----------
@@ -108,7 +107,7 @@ class BinnedNaiveBayes(OnCells):
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
-            Weights; a weight of 2 is as good as two samples.
+            Weights; a weight of 2 has the effect of two samples.
 
         Returns
         -------

@@ -1,7 +1,7 @@
-"""Nearest neighbours of two classes, with distances biased for one of them.
+"""Nearest neighbours for two classes, with a bias that favours one of them.
 
 Hastie & Tibshirani (1998), section 3: the number of neighbours and the bias are
-chosen for every pair of classes by itself.
+chosen for each pair of classes separately.
 """
 
 from __future__ import annotations
@@ -33,44 +33,41 @@ from manyclass.learners.kernels.neighbors import (
     nearest,
 )
 
+# The default limit of J with votes. A choice: larger values take longer and are rarely chosen.
 MOST_VOTES = 25
-MOST_OF_CLASS = (MOST_VOTES + 1) // 2  # so many of a class decide the vote
-WIDEST, STEPS = 1.4, 14  # biases on either side of 1
-SLOPES = 0.01, 1000.0
-BLOCK_ENTRIES = 2**20  # distances held at a time: 8 MB
-LARGEST = 1e300  # distance of which many can be added
+MOST_OF_CLASS = (MOST_VOTES + 1) // 2  # a majority of MOST_VOTES: the default limit per class
 
 _Near = tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]
-"""What :func:`nearest` finds for some rows: distances, how many, and how many more are as near."""
+"""Results of :func:`nearest` for some rows: distances, their numbers, and the ties not kept."""
 
 
 class _ClassDistances:
-    """The mean distances to the J nearest samples of either class are compared."""
+    """Compare the mean distances to the J nearest samples of each class."""
 
-    among = "samples of the larger class"  # what J counts
+    among = "samples of the larger class"  # J counts these
     most_by_default = MOST_OF_CLASS
 
     def most(self, n_of_class: NDArray[np.intp]) -> int:
-        """Return the largest J that these numbers of samples allow."""
+        """Return the largest J for these class sizes."""
         return n_of_class.max()
 
     def count_errors(self, near: _Near, sides, biases, errors) -> None:
-        """Add the errors of some rows to those of every bias and J."""
+        """Add the errors of some rows to the table of errors, shape (biases, J)."""
         count_distance_errors(*near[:2], sides, biases, errors)
 
     def measure(self, near: _Near, bias: float, J: int) -> NDArray[np.float64]:
-        """Return what is in favour of the second class: log-odds but for a slope."""
+        """Return the evidence for the second class: its log-odds divided by the slope."""
         contrasts = np.empty(len(near[0]))
         contrast_distances(*near[:2], bias, J, contrasts)
         return contrasts
 
     def doubt(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return where, among these sizes of evidence, a sample may as well be wrong."""
-        return sizes  # everywhere: the largest is 1 as soon as a sample is there twice
+        """Return the sizes of evidence at which pseudo-samples are placed, see _fit_slope."""
+        return sizes  # all of them: a duplicate alone has the largest contrast, 1
 
 
 class _Votes:
-    """The J nearest of all samples vote: log-odds of Laplace's rule of succession."""
+    """Let the J nearest samples vote: log-odds by Laplace's rule of succession."""
 
     among = "other samples of both classes"
     most_by_default = MOST_VOTES
@@ -87,7 +84,7 @@ class _Votes:
         return np.log((votes + 1.0) / (J - votes + 1.0))
 
     def doubt(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-        return sizes.max(keepdims=True)  # no vote is more than unanimous
+        return sizes.max(keepdims=True)  # that of a unanimous vote
 
 
 _Evidence = _ClassDistances | _Votes
@@ -95,53 +92,57 @@ _Evidence = _ClassDistances | _Votes
 EVIDENCE: dict[str, _Evidence] = {"distances": _ClassDistances(), "votes": _Votes()}
 
 
-def _fit_slope(values: NDArray[np.float64], sides: NDArray[np.intp], evidence: _Evidence) -> float:
-    """Return the slope of least log-loss, positive so that labels remain those of the evidence.
+def _fit_slope(
+    values: NDArray[np.float64],
+    sides: NDArray[np.intp],
+    evidence: _Evidence,
+    lowest: float = 0.01,
+    highest: float = 1000.0,
+) -> float:
+    """Return the slope that minimises the log-loss, between ``lowest`` and ``highest``.
 
-    One more sample is right and one is wrong, spread evenly over where there is doubt:
-    the slope stays finite where no sample is wrong.
+    It is positive, so that labels do not change. Two pseudo-samples, a correct and a wrong one,
+    are spread over the sizes ``evidence.doubt``: the slope stays finite if no sample is wrong.
     """
     right = np.where(sides == 1, values, -values)
     sizes = np.abs(right)
     doubt = evidence.doubt(sizes)
     weights = np.repeat([1.0, 1.0 / doubt.size], [right.size, 2 * doubt.size])
     right = np.concatenate([right, doubt, -doubt])
-    order = np.lexsort((weights, right))  # rounded alike in any order of the samples
+    order = np.lexsort((weights, right))  # the sum does not depend on the order of samples
     right, weights = right[order], weights[order]
 
     def derivative(slope):
         return -(weights * right * expit(-slope * right)).sum()
 
-    low, high = SLOPES
-    if derivative(low) >= 0:  # no better than chance
-        return low
-    high /= min(1.0, sizes.max())  # contrasts are small where all distances are nearly alike
-    return high if derivative(high) <= 0 else float(brentq(derivative, low, high))
+    if derivative(lowest) >= 0:  # no better than chance
+        return lowest
+    highest /= min(1.0, sizes.max())  # contrasts are small if all distances are similar
+    return highest if derivative(highest) <= 0 else float(brentq(derivative, lowest, highest))
 
 
 class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
     """Binary nearest neighbours with a biased distance, chosen by leave-one-out.
 
-    Distances to samples of the second class are multiplied by a bias, and the nearest
-    samples decide: by their mean distance in either class, or by votes. Both the bias
-    and the number of neighbours J minimise the leave-one-out error of this pair of
-    classes (Hastie & Tibshirani 1998, section 3).
+    Distances to samples of the second class are multiplied by a bias. Then the nearest
+    samples decide, by the mean distance per class or by votes. The bias and the number of
+    neighbours J minimise the leave-one-out error of this pair of classes
+    (Hastie & Tibshirani 1998, section 3).
 
     Parameters
     ----------
     n_neighbors : int, array-like of int or None, default=None
-        The numbers of neighbours J to choose from. With distances, J counts the samples
-        of each class, and numbers above the size of the larger class are passed over;
+        Candidates for the number of neighbours J. With distances, J counts the samples
+        of each class; numbers above the size of the larger class are ignored, and
         ``None`` means 1 to 13. With votes, J counts the samples of both classes
-        together, and numbers above all samples less one are passed over; ``None``
-        means 1 to 25.
+        together; numbers of n or more are ignored, and ``None`` means 1 to 25.
     biases : float, array-like of float or None, default=None
-        The factors to choose from. ``None`` means 29 factors from 1/1.4 to 1.4 in
-        equal ratios, 1 among them.
+        Candidates for the bias. ``None`` means 29 factors from 1/1.4 to 1.4 in
+        equal ratios, including 1.
     evidence : {"distances", "votes"}, default="distances"
-        What the neighbours say. "distances": a class is as far as the J nearest of its
-        samples are on average, all of them if it has fewer, and the nearer class is
-        taken. "votes": the J nearest of all samples vote, as in the paper.
+        How neighbours decide. "distances": the distance of a class is the mean distance
+        of its J nearest samples (of all of them if it has fewer), and the nearer class
+        wins. "votes": the J nearest of all samples vote, as in the paper.
     metric : str or callable, default="euclidean"
         A metric of :func:`sklearn.metrics.pairwise_distances` other than
         "precomputed".
@@ -151,11 +152,11 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
     n_neighbors_ : int
         The chosen J.
     bias_ : float
-        The chosen bias: below 1 the second class is favoured.
+        The chosen bias; a bias below 1 favours the second class.
     loo_error_ : float
-        Leave-one-out error of the training set with both, the least of all.
+        Leave-one-out error of the training set for the chosen J and bias.
     slope_ : float
-        What the evidence is multiplied by to be log-odds.
+        Factor that turns the evidence into log-odds.
     classes_ : ndarray of shape (2,)
         The class labels.
     n_features_in_ : int
@@ -165,44 +166,41 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
 
     See Also
     --------
-    manyclass.learners.thresholds.ThresholdOptimized : The same for a logit.
+    manyclass.learners.thresholds.ThresholdOptimized : The same idea for a logit.
 
     Notes
     -----
-    Votes and distances are two views of one rule. Of J = 2m - 1 neighbours the second
-    class has the majority if and only if its m-th nearest sample, with the bias, is
-    nearer than the m-th nearest of the first. A vote compares two class distances, but
-    has few outcomes, too few to say how sure a pair is, which coupling needs to know;
-    the paper does not say how its votes became probabilities. Hence the default:
-    with the distances d_0 and d_1 of the two classes and the bias f, the log-odds of the
-    second class are a (d_0 - f d_1) / (d_0 + f d_1). The slope a minimises the log-loss
-    of the training samples, each left out of its own neighbours. The mean distance of
-    the J nearest varies less than the distance of the J-th. The contrast lies between -1
-    and 1 and depends on ratios of distances only. It is 0, and the label the first
-    class, where both distances are zero, or are alike but for rounding.
+    Votes and distances are closely related. Among J = 2m - 1 neighbours the second class has
+    the majority if and only if its m-th nearest sample, with the bias, is nearer than the m-th
+    nearest sample of the first class. But a vote has few outcomes, too few to express the
+    confidence that coupling needs, and the paper does not say how its votes became
+    probabilities. So the default uses distances: with the distances d_0 and d_1 of the two
+    classes and the bias f, the log-odds of the second class are
+    a (d_0 - f d_1) / (d_0 + f d_1). The slope a minimises the leave-one-out log-loss of the
+    training samples. The mean distance of the J nearest varies less than the distance of the
+    J-th. The contrast lies between -1 and 1 and depends only on ratios of distances. If both
+    distances are zero, or equal up to rounding, it is 0 and the label is the first class.
 
-    With votes, m of J for the second class give it the share (m + 1) / (J + 2),
-    Laplace's rule of succession, whose log-odds are multiplied by such a slope. The
-    share alone will not do: the one neighbour of a pair with J = 1 never amounts to more
-    than 2/3, the 25 of another pair to 26/27, and coupling favours the classes whose
-    pairs have many. A draw gives half a vote more to the side that is nearer, so the
-    label is always the more probable class. Samples at the same distance share the
-    places that are left among the J. If even so the sides are alike, both have
-    probability 1/2 and the label is the first class.
+    With votes, m of J votes give the second class the share (m + 1) / (J + 2) (Laplace's
+    rule of succession). Its log-odds are multiplied by a slope, too. The share alone is not
+    enough: with J = 1 it never exceeds 2/3, with J = 25 it reaches 26/27, and coupling would
+    favour classes whose pairs have many neighbours. A draw gives half a vote more to the nearer
+    side, so that the label is always the more probable class. Samples at the same distance
+    share the remaining places among the J. If the sides are still equal, both have probability
+    1/2 and the label is the first class.
 
-    For the slope one more sample is right and one is wrong, so that it remains finite
-    where all are right: with unanimous votes, or spread over the contrasts of all
-    samples. Where the evidence of all samples is of the same size, as with one vote,
-    the probability of the label is its leave-one-out accuracy, smoothed by Laplace's
-    rule.
+    Two pseudo-samples, a correct and a wrong one, keep the slope finite if all samples are
+    correct. With votes they are unanimous; with distances they are spread over the contrasts of
+    all samples. If the evidence of all samples has the same size, as with J = 1 and votes, the
+    probability of the label is the leave-one-out accuracy, smoothed by Laplace's rule.
 
-    Among choices with the same leave-one-out error, the bias nearest to 1 is taken,
-    which departs least from the plain rule, and then the largest J, whose
-    probabilities vary least. Nothing depends on the order of the training samples.
+    Among candidates with the same leave-one-out error, the bias nearest to 1 is chosen,
+    which changes the plain rule least, and then the largest J, whose probabilities vary
+    least. The result does not depend on the order of the training samples.
 
-    All choices are evaluated in one pass over the distances, which are computed for a
-    few rows at a time. Weights of samples are not supported: neighbours are counted,
-    and "the J nearest" has no meaning for half a sample.
+    All candidates are evaluated in one pass over the distances, which are computed for a
+    block of rows at a time. Sample weights are not supported: neighbours are counted, and
+    "the J nearest" has no meaning for half a sample.
 
     References
     ----------
@@ -236,7 +234,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
         self.metric = metric
 
     def fit(self, X, y):
-        """Keep the samples, and choose the number of neighbours and the bias.
+        """Store the samples, and choose the number of neighbours and the bias.
 
         Parameters
         ----------
@@ -251,8 +249,8 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
         """
         if self.metric == "precomputed":
             raise ValueError(
-                "metric='precomputed' is not supported: pass the samples and a function of two of "
-                "them as metric."
+                "metric='precomputed' is not supported: pass the samples as X, and a function of "
+                "two samples as metric."
             )
         with unchanged_on_error(self):
             return self._fit(X, y)
@@ -265,7 +263,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
         candidates = self._check_candidates(evidence, evidence.most(n_of_class))
         biases = self._check_biases()
         order = np.argsort(sides, kind="stable")
-        X, sides = X[order], sides[order]  # class by class, as the kernels take them
+        X, sides = X[order], sides[order]  # sorted by class, as the compiled functions require
         self._fit_X, self._n_of_class, self.classes_ = X, n_of_class, classes
         errors = np.zeros((len(biases), candidates[-1]), dtype=np.int64)
         left_out = list(self._nearest(X, candidates[-1], leave_out=True))
@@ -276,7 +274,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
         return self
 
     def _choose(self, errors, candidates, biases) -> None:
-        """Take the cell of least error; then the bias nearest to 1, then the largest J."""
+        """Choose the smallest error; among ties the bias nearest to 1, then the largest J."""
         rows, columns = np.nonzero(errors == errors.min())
         size = np.abs(np.log(biases)).round(12)  # f and 1/f are equally far from 1
         best = np.lexsort((biases[rows], -candidates[columns], size[rows]))[0]
@@ -328,22 +326,28 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
         return self.classes_[second.astype(np.intp)]
 
     def _measure(self, blocks: Iterable[tuple[slice, _Near]]) -> NDArray[np.float64]:
-        """Return the evidence for the second class, of all rows of the blocks."""
+        """Return the evidence for the second class, for the rows of all blocks."""
         evidence = self._check_evidence()
         return np.concatenate(
             [evidence.measure(near, self.bias_, self.n_neighbors_) for _, near in blocks]
         )
 
-    def _nearest(self, X, most: int, leave_out: bool = False) -> Iterator[tuple[slice, _Near]]:
-        """Yield a few rows at a time, with what :func:`nearest` finds for them."""
-        step = max(1, BLOCK_ENTRIES // self._fit_X.shape[0])
+    def _nearest(
+        self, X, most: int, leave_out: bool = False, block_entries: int = 2**20
+    ) -> Iterator[tuple[slice, _Near]]:
+        """Yield blocks of rows and their nearest samples.
+
+        A block has up to ``block_entries`` distances (8 MB).
+        """
+        largest = 1e300  # such distances can still be added without overflow
+        step = max(1, block_entries // self._fit_X.shape[0])
         for first in range(0, X.shape[0], step):
             rows = slice(first, min(first + step, X.shape[0]))
             D = self._distances(X[rows])
-            if not (D <= LARGEST).all():
+            if not (D <= largest).all():
                 raise ValueError(
                     f"distances of rows {rows.start} to {rows.stop - 1} of X are not finite, or "
-                    f"above {LARGEST:g}, with metric={self.metric!r}: scale the features."
+                    f"above {largest:g}, with metric={self.metric!r}: scale the features."
                 )
             distances = np.empty((len(D), 2, most))
             kept, more = (np.empty((len(D), 2), dtype=np.intp) for _ in range(2))
@@ -352,7 +356,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
             yield rows, (distances, kept, more)
 
     def _distances(self, X) -> NDArray[np.float64]:
-        """Return the distances of these rows to all training samples."""
+        """Return the distances between these rows and all training samples."""
         if issparse(X) != issparse(self._fit_X):
             X = X.toarray() if issparse(X) else csr_array(X)
         if self.metric == "euclidean" and not issparse(X):
@@ -371,24 +375,24 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
             accept_large_sparse=self.metric == "euclidean",
             dtype=np.float64,
         )
-        # One kind of array, so that the kernels are compiled once.
+        # One memory layout, so that functions are compiled only once.
         return without_duplicates(X) if issparse(X) else np.require(X, requirements=["C", "W"])
 
     def _check_evidence(self) -> _Evidence:
-        """Return what the name stands for."""
+        """Return the object for the name."""
         if not isinstance(self.evidence, str) or self.evidence not in EVIDENCE:
             names = " or ".join(map(repr, EVIDENCE))
             raise ValueError(f"evidence must be {names}, got {quoted(self.evidence)}.")
         return EVIDENCE[self.evidence]
 
     def _check_candidates(self, evidence: _Evidence, most: int) -> NDArray[np.intp]:
-        """Return numbers of neighbours, as far as there are as many."""
+        """Return the candidates for J that do not exceed the number of samples."""
         if self.n_neighbors is None:
             return np.arange(1, min(evidence.most_by_default, most) + 1)
         given = np.unique(self.n_neighbors)
         if given.dtype.kind not in "iu" or given.size == 0 or given[0] < 1:
             raise ValueError(
-                "n_neighbors must be None, a positive integer or several of them, got "
+                "n_neighbors must be None, a positive integer or a list of them, got "
                 f"{self.n_neighbors!r}."
             )
         if given[0] > most:
@@ -399,14 +403,14 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
         return given[given <= most].astype(np.intp)
 
     def _check_biases(self) -> NDArray[np.float64]:
-        """Return the factors to choose from."""
+        """Return the candidates for the bias."""
         if self.biases is None:
-            return WIDEST ** (np.arange(-STEPS, STEPS + 1) / STEPS)
+            return 1.4 ** (np.arange(-14, 15) / 14)
         given = np.unique(self.biases)
         is_real = given.dtype.kind in "fiu" and given.size > 0
         if not is_real or not (np.isfinite(given) & (given > 0)).all():
             raise ValueError(
-                f"biases must be None, a positive number or several of them, got {self.biases!r}."
+                f"biases must be None, a positive number or a list of them, got {self.biases!r}."
             )
         return given.astype(np.float64)
 

@@ -1,4 +1,4 @@
-"""The threshold that tells two classes apart best."""
+"""Search for the best threshold between two classes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from manyclass._lib.sklearn import check_sample_weight
 
 Criterion = str | Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]], float]
 
-FARTHEST = 1e300  # stands for an infinite score
-LEAST = 1e-12  # a probability below adds nothing to the log-odds
-MOST_CUTS = 257  # at which a callable is evaluated
-ROUNDING = 1e-12  # of the total weight: losses that differ by less are equal
+LARGEST_SCORE = 1e300  # replaces infinite scores; twice as much does not overflow float64
+# Smaller probabilities are raised to this one, as in many log-losses: logits within +-27.6.
+SMALLEST_PROBABILITY = 1e-12
 
 
 def best_threshold(
@@ -29,18 +28,18 @@ def best_threshold(
     sample_weight: ArrayLike | None = None,
     criterion: Criterion = "error",
 ) -> float:
-    """Return the threshold t for which ``scores > t`` tells two classes apart best.
+    """Return the threshold t for which ``scores > t`` separates two classes best.
 
     Parameters
     ----------
     y : array-like of shape (n,)
-        0 or 1; both must occur, with some weight.
+        0 or 1; both must occur with positive weight.
     scores : array-like of shape (n,)
-        Logits of class 1, or anything that grows with its probability.
+        Logits of class 1, or any score that increases with its probability.
     sample_weight : array-like of shape (n,), optional
-        Samples of weight 0 have no part in the search.
+        Samples of weight 0 are ignored.
     criterion : {"error", "balanced-error", "log-loss"} or callable, default="error"
-        What is minimised, see :class:`~manyclass.learners.ThresholdOptimized`.
+        The loss to minimise, see :class:`~manyclass.learners.ThresholdOptimized`.
 
     Returns
     -------
@@ -48,11 +47,11 @@ def best_threshold(
 
     Notes
     -----
-    The error is constant between neighbouring scores: all these intervals are
-    compared after one sort, and the threshold is the middle of the best one. Among
-    equally good intervals it is the one nearest to 0. The intervals at the two ends,
-    where all samples are of one class, are taken to be as wide as the others are on
-    average (or 1, when all scores are equal).
+    The error is constant between neighbouring scores. All these intervals are compared
+    after one sort, and the threshold is the middle of the best one. Among equally good
+    intervals the one nearest to 0 is chosen. The two outer intervals, which assign all
+    samples to one class, are given the mean width of the others (or 1, if all scores are
+    equal).
 
     Examples
     --------
@@ -64,50 +63,50 @@ def best_threshold(
 
 
 def search_for(criterion: Criterion) -> Callable[..., float]:
-    """Return the function of labels, scores and weights that finds the threshold."""
+    """Return the search function of a criterion; it takes labels, scores and weights."""
     if callable(criterion):
         return partial(_least_loss, loss=criterion)
     if isinstance(criterion, str) and criterion in CRITERIA:
         return CRITERIA[criterion]
     raise ValueError(
-        f"criterion must be one of {', '.join(CRITERIA)}, or a function of y, the shifted "
-        f"logit and the weights, got {quoted(criterion)}."
+        f"criterion must be one of {', '.join(CRITERIA)}, or a function of y, shifted logits "
+        f"and sample weights, got {quoted(criterion)}."
     )
 
 
 def _check_samples(y, scores, sample_weight):
-    """Return 0/1 labels, finite scores and weights of the samples that have a weight."""
+    """Return labels 0 and 1, finite scores and weights of the samples with positive weight."""
     y, scores = column_or_1d(y), column_or_1d(scores, dtype=np.float64)
     check_consistent_length(y, scores)
     weight = check_sample_weight(sample_weight, scores)
     if np.isnan(scores).any():
         raise ValueError(
-            f"scores are NaN at row {np.isnan(scores).argmax()}: impute or drop the row, or find "
-            "out why the model fails there."
+            f"scores are NaN at row {np.isnan(scores).argmax()}: impute or drop the row, or check "
+            "why the model fails there."
         )
     foreign = [label for label in np.unique(y).tolist() if label not in (0, 1)]
     if foreign:
-        raise ValueError(f"y must hold 0 and 1 only, got {foreign[0]!r}.")
+        raise ValueError(f"y must contain 0 and 1 only, got {foreign[0]!r}.")
     used = weight > 0
     y, scores, weight = y[used].astype(np.int64), scores[used], weight[used]
     if len(np.unique(y)) < 2:
         raise ValueError(
-            "y has samples of one class only, as far as they have any weight: a threshold "
-            "between two classes needs both."
+            "y has samples of one class only, if samples of weight 0 are ignored: a threshold "
+            "needs samples of both classes."
         )
-    return y, np.clip(scores, -FARTHEST, FARTHEST), weight
+    return y, np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE), weight
 
 
 class _Intervals:
-    """What lies between the distinct scores: thresholds in one of these classify alike."""
+    """Intervals between distinct scores: thresholds in one of them give the same labels."""
 
     def __init__(self, values: NDArray[np.float64]):
-        self.lower = np.append(-np.inf, values)  # an interval holds its lower end
+        self.lower = np.append(-np.inf, values)  # an interval includes its lower end
         self.upper = np.append(values, np.inf)
         half = 0.5 * (values[-1] - values[0]) / (len(values) - 1) if len(values) > 1 else 0.5
         ends = values[0] - half, values[-1] + half
         middle = 0.5 * values[:-1] + 0.5 * values[1:]
-        # Rounding may put the middle on the upper end, which is of the next interval.
+        # By rounding, the middle may be the upper end, which belongs to the next interval.
         inside = (self.lower[1:-1] <= middle) & (middle < self.upper[1:-1])
         middle = np.where(inside, middle, values[:-1])
         self.cuts = np.concatenate(
@@ -115,54 +114,61 @@ class _Intervals:
         )
 
     def nearest_to_zero(self, among: NDArray[np.intp]) -> float:
-        """Return the threshold in the one of these intervals that is nearest to zero."""
+        """Return the threshold of that interval which is nearest to zero."""
         gap = np.maximum(0.0, np.maximum(self.lower[among], -self.upper[among]))
         cuts = self.cuts[among]
         return float(cuts[np.lexsort((cuts, np.abs(cuts), gap))[0]])
 
 
-def _least_error(y, scores, weight) -> float:
-    """Minimise the weight of the samples on the wrong side, over all intervals."""
+def _least_error(y, scores, weight, tie: float = 1e-12) -> float:
+    """Minimise the weight of misclassified samples over all intervals.
+
+    Losses that differ by less than ``tie`` times the total weight, its rounding error, are equal.
+    """
     values, place = np.unique(scores, return_inverse=True)
     gain = np.bincount(place, np.where(y == 1, weight, -weight))
-    # A threshold above the first i values loses their ones and no longer their zeros.
+    # A threshold above the first i values misclassifies their ones, and not their zeros.
     loss = np.append(0.0, np.cumsum(gain))
-    best = np.flatnonzero(loss <= loss.min() + ROUNDING * weight.sum())
+    best = np.flatnonzero(loss <= loss.min() + tie * weight.sum())
     return _Intervals(values).nearest_to_zero(best)
 
 
 def _least_balanced_error(y, scores, weight) -> float:
-    """Minimise the mean of the two classes' errors."""
+    """Minimise the mean error rate of the two classes."""
     return _least_error(y, scores, weight / np.bincount(y, weight)[y])
 
 
 def _least_log_loss(y, scores, weight) -> float:
-    """Solve for the stationary point: mean probability equal to the share of class 1."""
-    share = np.clip(np.average(y, weights=weight), LEAST, 1.0 - LEAST)
+    """Find the stationary point: the mean probability equals the share of class 1."""
+    share = np.average(y, weights=weight)
+    share = np.clip(share, SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY)
 
     def excess(t):
         return np.average(expit(scores - t), weights=weight) - share
 
     if excess(0.0) == 0.0:
         return 0.0
-    # At either end all probabilities are on one side of the share; 1 is for rounding.
+    # Bracket: at each end all probabilities are on one side of the share. The ends are moved
+    # out by 1, or by the rounding error of large scores.
     low, high = scores.min() - logit(share), scores.max() - logit(share)
-    low, high = low - max(1.0, abs(low) * LEAST), high + max(1.0, abs(high) * LEAST)
+    low, high = low - max(1.0, abs(low) * 1e-12), high + max(1.0, abs(high) * 1e-12)
     return float(brentq(excess, low, high, xtol=1e-12, maxiter=10_000))
 
 
-def _least_loss(y, scores, weight, loss: Callable) -> float:
-    """Minimise any loss over the intervals, or over evenly spaced ranks of them."""
+def _least_loss(y, scores, weight, loss: Callable, max_cuts: int = 257) -> float:
+    """Minimise any loss over the intervals, or over ``max_cuts`` of them, evenly spaced by rank."""
     values = np.unique(scores)
     intervals = _Intervals(values)
     among = np.arange(len(values) + 1)
-    if len(among) > MOST_CUTS:
-        evenly = np.linspace(0, len(values), MOST_CUTS - 1).round().astype(np.intp)
+    if len(among) > max_cuts:
+        evenly = np.linspace(0, len(values), max_cuts - 1).round().astype(np.intp)
         among = np.union1d(evenly, np.searchsorted(values, 0.0, side="right"))
     losses = np.array([float(loss(y, scores - t, weight)) for t in intervals.cuts[among]])
     if np.isnan(losses).any():
         t = intervals.cuts[among][np.isnan(losses).argmax()]
-        raise ValueError(f"criterion returned NaN for the threshold {t:.6g}: it must be a number.")
+        raise ValueError(
+            f"criterion returned NaN for the threshold {t:.6g}: it must return a number."
+        )
     return intervals.nearest_to_zero(among[losses == losses.min()])
 
 

@@ -1,12 +1,11 @@
-"""Binary classifiers whose threshold is moved to where it serves best.
+"""Binary classifiers with an optimised threshold.
 
-Hastie & Tibshirani (1998), section 3: with logit d(x), classify by d(x) > t, and let
-the probability follow, so that what is coupled afterwards knows about it.
+Hastie & Tibshirani (1998), section 3: with logit d(x), classify by d(x) > t. The
+probabilities are shifted as well, so that coupling uses the threshold, too.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,74 +18,73 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass._lib.messages import quoted, some_quoted
+from manyclass._lib.messages import quoted, some_quoted, warn
 from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.routing import RoutingMixin, offers_weights_if_taken
 from manyclass._lib.sklearn import check_any_rows, check_fit_params, check_sample_weight, take_rows
 from manyclass._lib.weights import weights_in_use
 from manyclass.learners._two_classes import encode_binary
 from manyclass.learners.threshold_search import (
-    FARTHEST,
-    LEAST,
+    LARGEST_SCORE,
+    SMALLEST_PROBABILITY,
     Criterion,
     best_threshold,
     search_for,
 )
 
-LOGISTIC = 1e-6  # by which predict_proba may differ from the decision function's logistic
-EVEN = np.nextafter(0.5, 1.0)  # the least probability that wins
-
-
 # -- the logit -------------------------------------------------------------------------
 
 
-def _decides_by_logit(estimator, X) -> bool:
-    """Whether to take the fitted estimator's decision function for its logit."""
+def _decides_by_logit(estimator, X, atol: float = 1e-6) -> bool:
+    """Whether the decision function of the fitted estimator is used as its logit.
+
+    It is if the estimator has no probabilities, or if they are the logistic function of it up to
+    ``atol``, which allows for float32.
+    """
     probable, decides = (hasattr(estimator, f) for f in ("predict_proba", "decision_function"))
     if not probable and not decides:
         raise ValueError(
-            f"{type(estimator).__name__} has neither predict_proba nor decision_function: its "
-            "labels alone have no threshold. Wrap it in CalibratedClassifierCV, or choose another "
-            "estimator."
+            f"{type(estimator).__name__} has neither predict_proba nor decision_function: labels "
+            "have no threshold. Wrap it in CalibratedClassifierCV, or choose another estimator."
         )
     if not probable or not decides:
         return decides
     r = np.asarray(estimator.predict_proba(X), dtype=np.float64)[:, 1]
     d = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(-1)
-    return d.shape == r.shape and np.allclose(expit(d), r, rtol=0, atol=LOGISTIC)
+    return d.shape == r.shape and np.allclose(expit(d), r, rtol=0, atol=atol)
 
 
 def _logit(estimator, X, is_logit: bool) -> NDArray[np.float64]:
-    """Return finite logits of the second class."""
+    """Return the logits of the second class, clipped to finite numbers."""
     if is_logit:
         d = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(-1)
     else:
         r = np.asarray(estimator.predict_proba(X), dtype=np.float64)
-        negative, positive = np.log(np.maximum(r, LEAST)).T
+        negative, positive = np.log(np.maximum(r, SMALLEST_PROBABILITY)).T
         d = positive - negative
     if np.isnan(d).any():
         raise ValueError(
             f"{type(estimator).__name__} gives NaN for row {np.isnan(d).argmax()}: impute or drop "
-            "the row, or find out why the model fails there."
+            "the row, or check why the model fails there."
         )
-    return np.clip(d, -FARTHEST, FARTHEST)
+    return np.clip(d, -LARGEST_SCORE, LARGEST_SCORE)
 
 
 # -- the data --------------------------------------------------------------------------
 
 
 def _check_both_sides(classes, sides, weight) -> None:
-    """Raise a ``ValueError`` that names a class without any weight."""
+    """Raise a ``ValueError`` if all samples of a class have weight 0."""
     total = np.bincount(sides, weight)
     if (total == 0).any():
         raise ValueError(
-            f"sample_weight is 0 for all samples of class {quoted(classes[total.argmin()])}: with "
-            "one class left there is nothing to tell apart. Pass positive weights for both classes."
+            f"sample_weight is 0 for all samples of class {quoted(classes[total.argmin()])}: only "
+            "one class is left. Pass positive weights for both classes."
         )
 
 
 def _folds(cv, X, sides, split_params) -> Iterable[tuple[Any, Any]]:
-    """Return pairs of training and test rows; none where one class cannot be split."""
+    """Return pairs of training and test rows; none if a class has too few samples to split."""
     if not isinstance(cv, (int, np.integer)):
         return check_cv(cv, sides, classifier=True).split(X, sides, **split_params)
     smaller = int(np.bincount(sides).min())
@@ -96,7 +94,7 @@ def _folds(cv, X, sides, split_params) -> Iterable[tuple[Any, Any]]:
 
 
 def _take(X, rows, columns):
-    """Return these rows of X; and of its columns those of the rows fitted on, if pairwise."""
+    """Return these rows of X, and the given columns if X is a pairwise matrix."""
     X = take_rows(X, rows)
     return X if columns is None else take_rows(X, columns, axis=1)
 
@@ -107,36 +105,35 @@ def _take(X, rows, columns):
 class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
     """Binary classifier with its logit shifted to the best threshold.
 
-    With d(x) the logit of ``estimator``, d(x) - t takes its place: labels and
-    probabilities move together, and pairwise coupling sees the shift
-    (Hastie & Tibshirani 1998, section 3).
+    The logit d(x) of ``estimator`` is replaced by d(x) - t. Labels and probabilities
+    change together, and so do coupled probabilities (Hastie & Tibshirani 1998, section 3).
 
     Parameters
     ----------
     estimator : binary classifier, default=None
-        ``None`` means :class:`~sklearn.linear_model.LogisticRegression`, which unlike
-        the paper's linear discriminants takes sample weights.
+        ``None`` means :class:`~sklearn.linear_model.LogisticRegression`. The paper uses
+        linear discriminants, but these do not support sample weights.
     criterion : {"error", "balanced-error", "log-loss"} or callable, default="error"
-        What t minimises: the weight of the samples on the wrong side; the mean of the
-        two classes' error rates; the log-loss of the shifted probabilities; or
-        ``criterion(y, d, sample_weight)``, a number for labels y of 0 and 1, shifted
-        logits d and weights. Such a function is evaluated between all neighbouring
-        logits, or between 256 pairs of them spaced evenly by rank.
+        The loss that t minimises: the weight of misclassified samples; the mean error rate
+        of the two classes; the log-loss of the shifted probabilities; or a function
+        ``criterion(y, d, sample_weight)`` of labels 0 and 1, shifted logits d and weights
+        that returns a number. A function is evaluated between all neighbouring logits, or
+        between 256 pairs of them, evenly spaced by rank.
     cv : int, splitter, iterable of splits or None, default=None
-        ``None`` finds t on the logits of the training set; the paper does not say which
-        it used. A learner that fits its training set closely needs out-of-sample
-        logits: an int is a number of stratified folds, at most as many as the smaller
-        class has samples. Folds whose training part has one class only are passed
-        over. The final estimator is fitted on all data.
+        ``None`` optimises t on the logits of the training set; the paper does not say which
+        logits it used. A learner that overfits its training set needs out-of-sample
+        logits: an int is the number of stratified folds, limited by the size of the smaller
+        class. Folds whose training part has only one class are skipped. The final
+        estimator is fitted on all data.
 
     Attributes
     ----------
     estimator_ : fitted binary classifier
-        Its own predictions are those without the threshold.
+        Its own predictions do not use the threshold.
     threshold_ : float
         The threshold t.
     classes_ : ndarray of shape (2,)
-        The class labels; d(x) > t stands for the second.
+        The class labels; d(x) > t predicts the second.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of str
@@ -144,19 +141,18 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
 
     See Also
     --------
-    best_threshold : The search by itself.
+    best_threshold : The search alone.
     sklearn.model_selection.TunedThresholdClassifierCV : Moves labels, not probabilities.
 
     Notes
     -----
-    The logit is ``decision_function`` where the estimator has no ``predict_proba``,
-    or where that is the logistic function of it on all training samples (linear
-    discriminants, logistic regression, boosting by log-loss); otherwise it is the
-    log-odds of ``predict_proba``, of which none is taken for less than 1e-12. A
-    decision function without probabilities (:class:`~sklearn.svm.LinearSVC`) is taken
-    for a logit as it is. Its labels are those of the best threshold; its
-    probabilities are uncalibrated, and a sigmoid fitted to it afterwards has an
-    intercept of its own, which undoes the shift.
+    The logit is ``decision_function`` if the estimator has no ``predict_proba``, or if
+    its probabilities are the logistic function of it on all training samples (linear
+    discriminants, logistic regression, boosting by log-loss). Otherwise it is the log-odds
+    of ``predict_proba``, where probabilities below 1e-12 count as 1e-12. A decision function
+    without probabilities (:class:`~sklearn.svm.LinearSVC`) is used as a logit unchanged.
+    Its labels use the best threshold, but its probabilities are uncalibrated; a sigmoid
+    that is fitted to it later has its own intercept, which undoes the shift.
 
     References
     ----------
@@ -193,18 +189,18 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,)
             Labels of two classes.
         sample_weight : array-like of shape (n,), optional
-            Weights, used by the estimator and by the criterion. Only where the estimator's
-            ``fit`` takes them, or by metadata routing, which leaves out the estimator if it did
-            not request them.
+            Weights for the estimator and the criterion. They are accepted only if the
+            estimator's ``fit`` takes them, or by metadata routing; then the estimator gets them
+            only if it requested them.
         **fit_params : dict
             Further arguments for the estimator's ``fit`` and the splitter, by
-            metadata routing where that is enabled.
+            metadata routing if it is enabled.
 
         Returns
         -------
         self
         """
-        search_for(self.criterion)  # what is wrong with it is said before anything is fitted
+        search_for(self.criterion)  # raises for an invalid criterion before anything is fitted
         with unchanged_on_error(self):
             return self._fit(X, y, sample_weight, fit_params)
 
@@ -232,7 +228,7 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
     def _out_of_sample(
         self, X, classes, sides, weight, is_logit, passed, split_params
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Return rows and the logits of models that were fitted without them."""
+        """Return rows and their out-of-sample logits."""
         base = self._base_estimator()
         rows, logits = [np.empty(0, dtype=np.intp)], [np.empty(0)]
         for train, test in _folds(self.cv, X, sides, split_params):
@@ -250,11 +246,9 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
         found = np.unique(sides[rows][weight[rows] > 0])
         if len(found) < 2:
             missing = some_quoted(np.delete(classes, found))
-            warnings.warn(
-                f"no sample of {missing} was left out by a fold that has both classes to fit on: "
-                "the threshold stays at 0. Collect more samples, or use cv=None.",
-                UserWarning,
-                stacklevel=4,
+            warn(
+                f"no sample of {missing} is in the test part of a fold with both classes in its "
+                "training part: the threshold stays at 0. Collect more samples, or use cv=None."
             )
             return 0.0
         return best_threshold(sides[rows], logits, weight[rows], self.criterion)
@@ -275,7 +269,7 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
         return _logit(self.estimator_, X, self._is_logit) - self.threshold_
 
     def predict_proba(self, X):
-        """Return the class probabilities that belong to the shifted logit.
+        """Return the class probabilities of the shifted logit.
 
         Parameters
         ----------
@@ -287,9 +281,10 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
         """
         shifted = self.decision_function(X)
         p = expit(np.column_stack([-shifted, shifted]))
-        # However near the threshold, the more probable class is the one predicted.
+        # Very close to the threshold both are 0.5; the predicted class must be more probable.
         level = (shifted > 0) & (p[:, 1] <= p[:, 0])
-        p[level] = 1.0 - EVEN, EVEN
+        above_half = np.nextafter(0.5, 1.0)
+        p[level] = 1.0 - above_half, above_half
         return p
 
     def predict(self, X):

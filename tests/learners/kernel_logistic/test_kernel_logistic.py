@@ -30,12 +30,12 @@ from threadpoolctl import threadpool_limits
 from manyclass import CoupledClassifier, codes
 from manyclass.banks import MARGIN, fit_bank
 from manyclass.banks.svm.gamma import scale_gamma
-from manyclass.learners.kernel_logistic import steps as logistic_steps
 from manyclass.learners.kernel_logistic.newton import solve
 from manyclass.learners.kernel_logistic.regression import (
     KernelLogisticRegression,
     kernel_logistic_path,
 )
+from manyclass.learners.kernel_logistic.steps import Settings
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 X_new = make_blobs(40, n_features=3, centers=4, cluster_std=6.0, random_state=1)[0]
@@ -51,10 +51,7 @@ def one_thread():
         yield
 
 
-@pytest.fixture
-def by_landmarks(monkeypatch):
-    """As if 60 samples were many."""
-    monkeypatch.setattr(logistic_steps, "EXACT", 0)
+ITERATIVE = Settings(n_direct=0)  # no direct factorisation, even for few samples
 
 
 def laplacian(a, b):
@@ -85,12 +82,12 @@ class TestScipy:
         assert_allclose(model.decision_function(X_new), expected, rtol=1e-5, atol=1e-5)
 
     @pytest.mark.parametrize("C", [1e-2, 1.0, 1e2])
-    def test_landmarks(self, C, by_landmarks):
+    def test_landmarks(self, C):
         K = gram_of(KERNELS["rbf"], X)
         a, b = naive_logistic.minimum(K, 2.0 * TWO - 1.0, np.full(60, C))
-        model = KernelLogisticRegression(C=C, gamma=0.05).fit(X, TWO)
-        assert_allclose(model.dual_coef_[0] / C, a / C, atol=1e-7)
-        assert_allclose(model.intercept_, b, atol=1e-6)
+        found = solve(K, TWO > 0, np.full(60, C), settings=ITERATIVE)
+        assert_allclose(found.dual / C, a / C, atol=1e-7)
+        assert_allclose(found.intercept, b, atol=1e-6)
 
     @pytest.mark.parametrize("C", [1e-2, 1.0, 1e2])
     def test_linear_kernel_is_logistic_regression(self, C):
@@ -221,14 +218,10 @@ def test_landmarks_change_the_way_only(seed, power, kernel):
     K = gram_of({"kernel": kernel, "gamma": 0.3}, rng.normal(size=(80, 3)) + target[:, None])
     bound = 10.0**power * rng.uniform(0.5, 2.0, 80)
     expected = solve(K, target > 0, bound)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(logistic_steps, "EXACT", 0)
-        patch.setattr(logistic_steps, "PRODUCTS", 1.0)
-        answer = solve(K, target > 0, bound)
-        patch.setattr(logistic_steps, "PRODUCTS", 0.0)  # at once too many: B is factored
-        patch.setattr(logistic_steps, "LANDMARKS", 0.1)
-        fallen_back = solve(K, target > 0, bound)
-    for other in (answer, fallen_back):
+    iterative = Settings(n_direct=0, max_products=1.0)
+    direct_at_last = Settings(n_direct=0, max_products=0.0, landmarks=0.1)
+    for way in (iterative, direct_at_last):
+        other = solve(K, target > 0, bound, settings=way)
         assert other.gradient < 1e-8
         assert_allclose(K @ other.dual, K @ expected.dual, atol=1e-5 * (1 + 10**power / 1e2))
 
@@ -475,10 +468,8 @@ def test_eigenvalues_that_rounding_does_not_explain(size):
 
 
 @pytest.mark.parametrize("params", [{"kernel": cosines}, {"kernel": "sigmoid", "gamma": 1.0}])
-@pytest.mark.parametrize("exact", [0, 250])
-def test_negative_eigenvalues_are_set_to_zero(params, exact, monkeypatch):
-    """The margins are those of the positive part, for new samples by the kernel as it is."""
-    monkeypatch.setattr(logistic_steps, "EXACT", exact)
+def test_negative_eigenvalues_are_set_to_zero(params):
+    """Margins are those of the positive part, for new samples with the given kernel."""
     model = KernelLogisticRegression(**params)
     K = cosines(X, X) if params["kernel"] is cosines else np.tanh(X @ X.T)
     values, vectors = np.linalg.eigh(K)
@@ -491,6 +482,10 @@ def test_negative_eigenvalues_are_set_to_zero(params, exact, monkeypatch):
         assert_allclose(model.decision_function(X), plain.decision_function(part), atol=1e-6)
         within = vectors[:, values > 0] @ (vectors[:, values > 0].T @ plain.dual_coef_[0])
         assert_allclose(model.dual_coef_[0], within, atol=1e-6 * C)
+        found = solve(K, TWO > 0, np.full(60, C), settings=ITERATIVE)
+        assert found.negative > 0
+        assert_allclose(K @ found.dual + found.intercept, model.decision_function(X), atol=1e-6)
+        assert_allclose(found.dual, within, atol=1e-6 * C)
     with pytest.warns(UserWarning, match="not positive semi-definite"):
         path = kernel_logistic_path(X, TWO, [1.0, 100.0], **params)
     assert_allclose(path.dual_coef[1], model.dual_coef_[0], atol=1e-4)
@@ -597,13 +592,10 @@ def test_later_changes_of_the_data_do_not_matter():
     assert_array_equal(model.decision_function(X_new), expected)
 
 
-def test_blocks_of_rows(monkeypatch):
-    from manyclass.learners.kernel_logistic import regression as learner
-
+def test_blocks_of_rows():
     model = KernelLogisticRegression().fit(X, TWO)
     expected = model.decision_function(X_new)
-    monkeypatch.setattr(learner, "BLOCK_ENTRIES", 7 * 60)
-    assert_allclose(model.decision_function(X_new), expected, atol=1e-12)
+    assert_allclose(model._margins(X_new, block_entries=7 * 60), expected, atol=1e-12)
     assert_allclose(model.decision_function(X_new[:1]), expected[:1], atol=1e-12)
 
 

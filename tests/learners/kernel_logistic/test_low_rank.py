@@ -17,7 +17,6 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import codes
 from manyclass.banks import MARGIN, fit_bank
-from manyclass.learners.kernel_logistic import steps as logistic_steps
 from manyclass.learners.kernel_logistic.left_out import left_out_changes
 from manyclass.learners.kernel_logistic.loss import Loss, Point
 from manyclass.learners.kernel_logistic.low_rank import low_rank_factor
@@ -26,7 +25,7 @@ from manyclass.learners.kernel_logistic.regression import (
     KernelLogisticRegression,
     kernel_logistic_path,
 )
-from manyclass.learners.kernel_logistic.steps import Newton
+from manyclass.learners.kernel_logistic.steps import Newton, Settings
 
 N = 300  # more than are factored at once
 HOW = ("overlapping", "separable", "copies", "constant", "rare", "nothing")
@@ -40,10 +39,8 @@ def one_thread():
         yield
 
 
-@pytest.fixture
-def few_are_many(monkeypatch):
-    """As if 60 samples were many."""
-    monkeypatch.setattr(logistic_steps, "EXACT", 0)
+ITERATIVE = Settings(n_direct=0)  # no direct factorisation, even for few samples
+FULL_RANK = Settings(max_rank=0)  # ignore low rank
 
 
 def table(seed: int = 0, n: int = N, n_features: int = 4, how: str = "overlapping"):
@@ -67,11 +64,9 @@ def kernel_of(X, degree: int = 1):
     return X @ X.T if degree == 1 else (X @ X.T / X.shape[1] + 1.0) ** degree
 
 
-def solved_in_full(*args, **options):
-    """The same without regard to low rank."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(logistic_steps, "low_rank_factor", lambda K, highest: None)
-        return solve(*args, **options)
+def solved_in_full(K, positive, bound):
+    """The same problem solved without the low-rank method."""
+    return solve(K, positive, bound, settings=FULL_RANK)
 
 
 def takes_low_rank(K, C: float = 1.0) -> bool:
@@ -153,9 +148,7 @@ def test_a_step_solves_the_large_system(seed, power, how):
     a = rng.normal(size=40) / (1.0 + np.abs(K).sum(axis=0).max())
     at = Point(loss, a, 0.3, K @ a)
     expected, expected_b = naive_low_rank.newton_step(K, loss.sign, bound, a, at.b)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(logistic_steps, "EXACT", 0)
-        newton = Newton(K, bound, float(np.diagonal(K).max()))
+    newton = Newton(K, bound, float(np.diagonal(K).max()), ITERATIVE)
     assert newton.F is not None
     to, _ = newton.towards(loss, at)
     assert_allclose(to.a, expected, atol=1e-7 * bound.max())
@@ -185,13 +178,17 @@ def test_the_same_as_in_full(seed, power, how, degree, weighted):
         found = solve(K, target > 0, bound)
     expected = solved_in_full(K, target > 0, bound)
     assert found.gradient <= 1e-8 or found.gradient <= 2 * expected.gradient
-    assert naive_logistic.gradient(K, 2.0 * target - 1.0, bound, *found[:2]) < 1e-8 + found.shown
+    assert (
+        naive_logistic.gradient(K, 2.0 * target - 1.0, bound, *found[:2])
+        < 1e-8 + found.gradient_in_float64
+    )
     assert abs(found.dual.sum()) < 1e-8 * bound.max()
     assert found.n_iter < 30
-    assert_allclose(found.dual / C, expected.dual / C, atol=2e-7 + 10 * expected.shown)
+    assert_allclose(
+        found.dual / C, expected.dual / C, atol=2e-7 + 10 * expected.gradient_in_float64
+    )
 
 
-@pytest.mark.usefixtures("few_are_many")
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("how", HOW)
 def test_the_minimum(how, C):
@@ -199,7 +196,7 @@ def test_the_minimum(how, C):
     K = kernel_of(X)
     bound = C * np.random.default_rng(0).uniform(0.1, 3.0, 60)
     a, b = naive_logistic.minimum(K, 2.0 * target - 1.0, bound)
-    found = solve(K, target > 0, bound)
+    found = solve(K, target > 0, bound, settings=ITERATIVE)
     assert_allclose(found.dual / C, a / C, atol=1e-7)
     assert_allclose(found.intercept, b, rtol=1e-5, atol=1e-5)
 
@@ -238,16 +235,17 @@ def test_nothing_to_learn_from(value, C):
     assert_allclose(model.dual_coef_[0, [0, -1]] / C, [2 / 3, -1 / 3], atol=1e-8)
 
 
-def test_k_itself_has_the_last_word(monkeypatch):
-    """Should a factor be taken for all of K when it is not."""
+def test_a_wrong_factor_is_detected():
+    """The result is checked with K itself, and conjugate gradients continue."""
     X, target = table()
     K = np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(axis=2))
     expected = solve(K, target > 0, np.ones(N))
-    rough = np.linalg.cholesky(K + 1e-3 * np.eye(N))[:, :20].T
-    monkeypatch.setattr(logistic_steps, "low_rank_factor", lambda K, highest: rough)
-    found = solve(K, target > 0, np.ones(N))
+    newton = Newton(K, np.ones(N), 1.0)
+    newton.F = np.linalg.cholesky(K + 1e-3 * np.eye(N))[:, :20].T
+    found, _ = newton.minimise(Loss(2.0 * target - 1.0, np.ones(N)), 1e-8, 100, None)
+    assert newton.F is None
     assert found.gradient <= 1e-8
-    assert_allclose(found.dual, expected.dual, atol=1e-7)
+    assert_allclose(found.a, expected.dual, atol=1e-7)
 
 
 def test_of_indefinite_kernels_a_part_of_low_rank_is_left():

@@ -1,8 +1,7 @@
-"""The kernel logistic regressions of all columns as one."""
+"""The kernel logistic regressions of all columns as one bank."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -15,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
+from manyclass._lib.messages import warn
 from manyclass._lib.rows import take_part, without_duplicates
 from manyclass.banks.base import Bank, Evidence, Scorer, Untrusted
 from manyclass.banks.kinds import ScoreKind
@@ -25,18 +25,18 @@ from manyclass.learners.kernel_logistic.left_out import left_out_changes
 from manyclass.learners.kernel_logistic.loss import Array
 from manyclass.learners.kernel_logistic.newton import Solution, solve
 
-SYMMETRIC = 1e-8  # difference of entries to their largest that is left to rounding
-LARGE = 2000  # samples from which on BLAS has use for its threads
 
+def gram(kernel: Kernel, X, *, symmetry_tol: float = 1e-8) -> Array:
+    """Return the kernel matrix of all rows of X. X is that matrix if it is precomputed.
 
-def gram(kernel: Kernel, X) -> Array:
-    """Return the kernel matrix of all rows of X, which may be that matrix already."""
+    Entries may differ from their transposes by ``symmetry_tol`` times the largest entry.
+    """
     given = X if kernel.precomputed else kernel(X, X)
     K: Array = np.ascontiguousarray(given, dtype=np.float64)
     if K.shape != (X.shape[0], X.shape[0]):
         raise ValueError(
             f"the kernel matrix of {X.shape[0]} training samples has shape {K.shape}: it must be "
-            "square, with a row and a column for each of them."
+            "square, with one row and one column per sample."
         )
     if not np.isfinite(K.sum()):
         raise ValueError(
@@ -45,7 +45,7 @@ def gram(kernel: Kernel, X) -> Array:
         )
     if not kernel.numeric:
         difference = np.abs(K - K.T).max()
-        if difference > SYMMETRIC * np.abs(K).max():
+        if difference > symmetry_tol * np.abs(K).max():
             raise ValueError(
                 f"the kernel matrix is not symmetric, entries differ by up to {difference:.2g}: "
                 "k(x, z) must be k(z, x). Repair the kernel, or use (K + K.T) / 2."
@@ -54,14 +54,14 @@ def gram(kernel: Kernel, X) -> Array:
 
 
 Grams = Callable[[NDArray[np.intp]], Array]
-"""Gives the kernel matrix of some rows."""
+"""Returns the kernel matrix of the given rows."""
 
 
 def _grams(kernel: Kernel, X, columns: list[NDArray[np.intp]]) -> Grams:
-    """Compute one matrix for all columns, unless that is about as much as they need themselves.
+    """Compute one kernel matrix for all columns, if that saves at least half of the entries.
 
-    For one-vs-one it is: together, the matrices of all pairs have less than twice
-    the entries, and they are needed one after the other.
+    It does not for one-vs-one: the matrices of all pairs together have less than twice the
+    entries of the whole, and only one of them is needed at a time.
     """
     everyone = np.unique(np.concatenate(columns))
     if kernel.precomputed:
@@ -79,7 +79,7 @@ def _grams(kernel: Kernel, X, columns: list[NDArray[np.intp]]) -> Grams:
 
 
 class KernelLogisticMachine(KernelMachine):
-    """One column of a :class:`KernelLogisticBank`, with the names of scikit-learn's classifiers.
+    """One column of a :class:`KernelLogisticBank`, with the interface of a scikit-learn classifier.
 
     Class 1 is the positive side of the column.
     """
@@ -97,18 +97,18 @@ class KernelLogisticMachine(KernelMachine):
 
 
 class KernelLogisticBank(KernelBank):
-    """The kernel logistic regressions of all columns.
+    """The fitted kernel logistic regressions of all columns.
 
     Parameters
     ----------
     kernel, X, y, code, duals, intercept, n_iter, converged, dtype
         As in :class:`~manyclass.banks.KernelBank`.
     kind : ScoreKind
-        What :meth:`scores` returns.
+        Type of score that :meth:`scores` returns.
     bound : float
-        The C that the weights of samples are multiplied with.
+        The parameter C, which multiplies the sample weights.
     definite : bool, default=True
-        Whether no kernel matrix had negative eigenvalues that stood in the way.
+        Whether no negative eigenvalues of a kernel matrix had to be set to zero.
     n_jobs : int, optional
         Threads for :meth:`leave_one_out`.
     """
@@ -129,15 +129,15 @@ class KernelLogisticBank(KernelBank):
 
     @property
     def any_rows(self) -> bool:
-        """Samples are numbers, whatever the kernel."""
+        """Whether rows of any type are accepted: no, they are numbers for every kernel."""
         return False
 
     def margins(self, X) -> Array:
-        """Return the log-odds (n, l) of the positive sides."""
+        """Return the log-odds of the positive sides, shape (n, l)."""
         return super().scorer()(X)
 
     def scorer(self, dtype: type[np.floating] | None = None) -> Scorer:
-        """Prepare the training samples once, for many blocks of rows."""
+        """Return a function that scores a block of rows; training samples are prepared once."""
         margins = super().scorer(dtype)
         return lambda X: self.kind.of_log_odds(margins(X))
 
@@ -149,15 +149,16 @@ class KernelLogisticBank(KernelBank):
         weights: Array,
         rows: NDArray[np.intp] | None = None,
     ) -> Array:
-        """Return scores (m, l) of training samples as if each had been left out.
+        """Return leave-one-out scores of training samples, shape (m, l).
 
         One factorisation per column; see :func:`left_out_changes`.
 
         Parameters
         ----------
-        X, y, code : as the bank was fitted on
+        X, y, code
+            The training data.
         weights : array of shape (n,)
-            What C was multiplied with.
+            Sample weights, which multiply C.
         rows : int array of shape (m,), optional
             The samples to score; all of them when omitted.
 
@@ -176,14 +177,14 @@ class KernelLogisticBank(KernelBank):
         grams, duals, bound = _grams(self.kernel, X, used), self.duals.tocsc(), self.C * weights
 
         def changes(b: int) -> Array:
-            """Of all training samples; 0 for those that the column does not use."""
+            """Return the changes of all samples; 0 for those that the column does not use."""
             a, at = duals[:, [b]].toarray()[:, 0], used[b]
             out = np.zeros(len(y))
             out[at] = left_out_changes(grams(at), a[at], self.intercept[b], bound[at])
             return out
 
         fitted = np.flatnonzero(~self.constant)
-        with _quiet_threads(used):
+        with _limit_blas_threads(used):
             margins = self.margins(take_part(X, rows))
             answers = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
                 delayed(changes)(b) for b in fitted
@@ -193,24 +194,27 @@ class KernelLogisticBank(KernelBank):
         return self.kind.of_log_odds(without_only_samples(margins, y, code, weights, rows))
 
     def evidence(self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: Array) -> Evidence:
-        """Raise an error: reliabilities are those of support vector machines."""
+        """Raise an error: only support vector machines have reliabilities."""
         return Bank.evidence(self, X, y, code, weights)
 
 
 def accepted_sparse(precomputed: bool) -> str | bool:
-    """Return the sparse format that X may have, if any; a precomputed kernel has none."""
+    """Return the sparse format that X is converted to; False if it must be dense."""
     return False if precomputed else "csr"
 
 
 def _rows_of(y, column: NDArray[np.int8], rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the rows that take part in a column."""
+    """Return the rows whose classes take part in a column."""
     return rows[column[y[rows]] != 0]
 
 
-def _quiet_threads(columns: list[NDArray[np.intp]]):
-    """Let BLAS use its threads only for large columns; others wait longer than they work."""
+def _limit_blas_threads(columns: list[NDArray[np.intp]], large: int = 2000):
+    """Allow several BLAS threads for large columns only; small products are faster with one.
+
+    Columns of ``large`` samples: a choice, below it threads synchronise longer than they compute.
+    """
     largest = max(map(len, columns))
-    return threadpool_limits(1 if largest < LARGE else None, user_api="blas")
+    return threadpool_limits(1 if largest < large else None, user_api="blas")
 
 
 def fit_kernel_logistic_bank(
@@ -228,10 +232,10 @@ def fit_kernel_logistic_bank(
 ) -> KernelLogisticBank:
     """Fit the kernel logistic regressions of all columns, in threads.
 
-    ``gamma`` is resolved on all of X, so that all columns and folds share a kernel. The
-    kernel matrix of all samples is held once where columns share most of it (any code
-    but one-vs-one); each thread holds that of its column, where it is a smaller one, and
-    a factor of the same size. Memory so grows with the square of the samples.
+    ``gamma`` is resolved on all of X, so that all columns and folds share one kernel. Memory
+    grows with the square of the number of samples: the kernel matrix of all samples is held once
+    if columns share most of it (any code but one-vs-one), and each thread holds the matrix of its
+    column, if that is smaller, and a factor of the same size.
     """
     estimator._check_parameters()
     X = check_array(
@@ -250,7 +254,7 @@ def fit_kernel_logistic_bank(
 
     def fit(b: int) -> Solution:
         positive = code[y[used[b]], b] > 0
-        if len(positive) == 0:  # nothing is known: even
+        if len(positive) == 0:  # no samples: log-odds of 0
             return Solution(np.empty(0), 0.0, 0, 0.0, 0.0)
         if positive.all() or not positive.any():
             certain = np.inf if positive.all() else -np.inf
@@ -263,7 +267,7 @@ def fit_kernel_logistic_bank(
             max_iter=estimator.max_iter,
         )
 
-    with _quiet_threads(used):
+    with _limit_blas_threads(used):
         solutions = Parallel(n_jobs=n_jobs, verbose=verbose, require="sharedmem")(
             delayed(fit)(b) for b in range(code.shape[1])
         )
@@ -272,7 +276,7 @@ def fit_kernel_logistic_bank(
     shape = X.shape[0], code.shape[1]
     duals = coo_array((values, (np.concatenate(used), index)), shape=shape).tocsr()
     duals.eliminate_zeros()
-    warn_of_solutions(solutions, estimator.tol, stacklevel=8)
+    warn_of_solutions(solutions, estimator.tol)
     return KernelLogisticBank(
         kernel,
         X,
@@ -290,25 +294,20 @@ def fit_kernel_logistic_bank(
     )
 
 
-def warn_of_solutions(solutions: Sequence[Solution], tol: float, stacklevel: int) -> None:
-    """Warn if a gradient is above the tolerance, or lost in the rounding of its terms.
-
-    And if there would be no minimum, had negative eigenvalues not been set to zero.
-    """
+def warn_of_solutions(solutions: Sequence[Solution], tol: float) -> None:
+    """Warn if negative eigenvalues were set to zero, or if a gradient is above ``tol``."""
     negative = max(solution.negative for solution in solutions)
     if negative > 0:
-        warnings.warn(
-            "the kernel matrix is not positive semi-definite, so that kernel logistic regression "
-            f"has no minimum: negative eigenvalues, up to {negative:.2g} of the largest one, are "
-            "set to zero. If that is much, choose another kernel, such as 'rbf', or other "
-            "parameters, or scale the features.",
-            UserWarning,
-            stacklevel=stacklevel,
+        warn(
+            "the kernel matrix is not positive semi-definite: kernel logistic regression has no "
+            f"minimum. Negative eigenvalues, up to {negative:.2g} of the largest one, are set to "
+            "zero. If that is too much, choose another kernel, such as 'rbf', or other "
+            "parameters, or scale the features."
         )
-    worst = max(solutions, key=lambda solution: (not solution.gradient <= tol, solution.shown))
-    if worst.shown <= tol:
+    worst = max(solutions, key=lambda one: (not one.gradient <= tol, one.gradient_in_float64))
+    if worst.gradient_in_float64 <= tol:
         return
-    figure = f"its gradient is {worst.shown:.1e} relative to C, above tol={tol:g}"
+    figure = f"its gradient is {worst.gradient_in_float64:.1e} relative to C, above tol={tol:g}"
     if not worst.gradient <= tol:
         message = (
             f"kernel logistic regression did not converge: {figure}. Scale the features, lower C, "
@@ -316,8 +315,8 @@ def warn_of_solutions(solutions: Sequence[Solution], tol: float, stacklevel: int
         )
     else:
         message = (
-            f"kernel logistic regression converged, but {figure}, wherever K a + b is computed in "
-            f"float64 (without rounding it is {worst.gradient:.1e}): coefficients as large as C "
-            "cancel there. Centre and scale the features, lower C, or raise tol."
+            f"kernel logistic regression converged, but {figure}, if K a + b is computed in "
+            f"float64 (in higher precision it is {worst.gradient:.1e}): coefficients as large as "
+            "C cancel. Centre and scale the features, lower C, or raise tol."
         )
-    warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
+    warn(message, ConvergenceWarning)

@@ -1,4 +1,4 @@
-"""Find a kernel matrix of low rank, and factor it."""
+"""Detect a kernel matrix of low rank, and factor it by pivoted Cholesky."""
 
 from __future__ import annotations
 
@@ -7,37 +7,30 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpstrf
 
+from manyclass.learners.kernel_logistic.loss import ROUNDING, Array
 from manyclass.learners.kernel_logistic.symmetric_products import symmetric_product
 
-Array = NDArray[np.float64]
 
-COMPLETE = 1e-12  # what may be left of the diagonal, relative to all of it
-DRAWS = (32, 128)  # samples that may be enough to tell
-DISTINCT = 0.8  # share of draws that are not the same sample again, unless few have anything left
-INDEPENDENT = 0.9  # share of samples, the others being copies, that tells of a higher rank
-PIVOT = 1e-3  # of the largest pivot: what others of its block must have
-GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+def low_rank_factor(K: Array, max_rank: int) -> Array | None:
+    """Return F with K = F'F up to rounding, if the rank of K is at most ``max_rank``.
 
-
-def low_rank_factor(K: Array, highest: int) -> Array | None:
-    """Return F with K = F'F but for rounding, if there is one of up to so many rows.
-
-    Samples are drawn in proportion to what is left of the diagonal: a few, then more of them,
-    up to the highest rank of interest. If even these are independent of each other, the
-    rank is higher. Otherwise those that are independent are pivots of Cholesky's factorisation.
-    It takes O(n r^2) where the rank r is low, and the cube of ``highest`` where it is not.
+    Block Cholesky with random pivots. Samples are drawn in proportion to the residual diagonal,
+    first a few, then up to ``max_rank`` of them. If all of them are linearly independent, the
+    rank is too high. Otherwise the independent ones become the next pivots. The cost is
+    O(n r^2) if the rank r is low, and O(max_rank^3) if it is not.
 
     Parameters
     ----------
     K : array of shape (n, n)
         Symmetric.
-    highest : int
-        The highest rank of interest.
+    max_rank : int
+        The largest rank to look for. With 0 nothing is computed.
 
     Returns
     -------
     array of shape (r, n), or None
-        None also if K has negative eigenvalues, as far as one product with it tells.
+        None if the rank is higher, or if a test vector shows that K is not F'F: K has
+        negative eigenvalues then.
 
     Examples
     --------
@@ -49,49 +42,75 @@ def low_rank_factor(K: Array, highest: int) -> Array | None:
     >>> low_rank_factor(X @ X.T, 20) is None
     True
     """
+    if max_rank == 0:
+        return None
     F, rest = np.empty((0, len(K))), np.maximum(np.diagonal(K), 0.0)
-    least = COMPLETE * float(rest.mean())
+    least = ROUNDING * float(rest.mean())
     while rest.mean() > least:
-        pivots, lower = _pivots(K, F, rest, least, highest - len(F))
+        pivots, lower = _pivots(K, F, rest, least, max_rank - len(F))
         if len(pivots) == 0:
             return None
         rows = K[pivots] - F[:, pivots].T @ F
         rows = dtrsm(1.0, lower.T, rows.T, side=1).T
         F = np.concatenate([F, rows])
         rest = np.maximum(rest - np.einsum("ij,ij->j", rows, rows), 0.0)
-    return F if _is_all(F, K) else None
+    return F if _is_factor(F, K) else None
+
+
+def golden_sequence(n: int) -> Array:
+    """Return the fractional parts of multiples of the golden ratio.
+
+    They are spread evenly over [0, 1), and replace random numbers: no seed is needed.
+    """
+    golden = (np.sqrt(5.0) - 1.0) / 2.0
+    return golden * np.arange(1, n + 1) % 1.0
 
 
 def _pivots(
-    K: Array, F: Array, rest: Array, least: float, n_missing: int
+    K: Array,
+    F: Array,
+    rest: Array,
+    least: float,
+    n_missing: int,
+    *,
+    sample_sizes: tuple[int, ...] = (32, 128),
+    distinct_share: float = 0.8,
+    independent_share: float = 0.9,
+    smallest_pivot: float = 1e-3,
 ) -> tuple[NDArray[np.intp], Array]:
-    """Return independent samples, and the factor of what is left of their kernel matrix.
+    """Return independent samples, and the Cholesky factor of their residual kernel matrix.
 
-    None of them if there are, or could be, more than are missing.
+    Return no samples if the remaining rank is, or may be, above ``n_missing``.
+
+    A sample of drawn rows says that the rank is high if more than ``independent_share`` of them
+    are independent; the others may be copies. Samples with many repeated draws say nothing:
+    few rows have any residual left. Pivots below ``smallest_pivot`` of the largest one wait for
+    the next block, so that cancellation does not spoil the factor. These are choices: a larger
+    sample costs O(size^3), a smaller one is less certain.
     """
-    for n_draws in (*(n for n in DRAWS if 2 * n < n_missing), n_missing):
+    for n_draws in (*(n for n in sample_sizes if 2 * n < n_missing), n_missing):
         drawn = _draw(rest, n_draws)
         left = K[np.ix_(drawn, drawn)] - F[:, drawn].T @ F[:, drawn]
-        distinct = len(drawn) > DISTINCT * n_draws
+        distinct = len(drawn) > distinct_share * n_draws
         if distinct and _is_definite(left, least):
             continue
         lower, order, rank, _ = dpstrf(left, tol=least, lower=1)
-        if distinct and rank > INDEPENDENT * len(drawn):
+        if distinct and rank > independent_share * len(drawn):
             continue
-        squares = np.diagonal(lower)[:rank] ** 2  # the largest first
-        rank = int((squares >= PIVOT * squares.max(initial=0.0)).sum())
+        squares = np.diagonal(lower)[:rank] ** 2  # in descending order
+        rank = int((squares >= smallest_pivot * squares.max(initial=0.0)).sum())
         return drawn[order[:rank] - 1], lower[:rank, :rank]
     return np.empty(0, dtype=np.intp), np.empty((0, 0))
 
 
 def _draw(rest: Array, n_draws: int) -> NDArray[np.intp]:
-    """Return samples, each once, by multiples of the golden ratio for random numbers."""
+    """Draw samples in proportion to the residual diagonal, and drop repeated ones."""
     total = np.cumsum(rest)
-    numbers = GOLDEN * np.arange(1, n_draws + 1) % 1.0
-    return np.unique(np.searchsorted(total, total[-1] * numbers))
+    return np.unique(np.searchsorted(total, total[-1] * golden_sequence(n_draws)))
 
 
 def _is_definite(left: Array, least: float) -> bool:
+    """Whether all eigenvalues are above ``least``."""
     lowered = left.copy()
     lowered.flat[:: len(left) + 1] -= least
     try:
@@ -101,12 +120,12 @@ def _is_definite(left: Array, least: float) -> bool:
     return True
 
 
-def _is_all(F: Array, K: Array) -> bool:
-    """Tell whether F'F is K, but for rounding.
+def _is_factor(F: Array, K: Array) -> bool:
+    """Whether F'F is K up to rounding, by the product with one vector.
 
-    What is left of a positive semi-definite matrix is no larger than its diagonal. Should K
-    have negative eigenvalues, the product with a vector tells.
+    The residual of a positive semi-definite matrix is bounded by its diagonal, which is
+    zero by now. The product detects negative eigenvalues.
     """
-    x = GOLDEN * np.arange(1, len(K) + 1) % 1.0 - 0.5
+    x = golden_sequence(len(K)) - 0.5
     error = np.abs(symmetric_product(K, x) - (F @ x) @ F).max()
-    return bool(error <= COMPLETE * float(np.diagonal(K).max()) * np.abs(x).sum())
+    return bool(error <= ROUNDING * float(np.diagonal(K).max()) * np.abs(x).sum())

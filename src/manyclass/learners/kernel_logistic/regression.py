@@ -1,4 +1,4 @@
-"""Kernel logistic regression: a binary classifier, and its path along C."""
+"""Kernel logistic regression: a binary classifier, and the regularisation path."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ from manyclass.learners.kernel_logistic.logistic_bank import (
 from manyclass.learners.kernel_logistic.loss import TINY
 from manyclass.learners.kernel_logistic.newton import solve
 
-BLOCK_ENTRIES = 2**20  # of the kernel matrix when predicting: 8 MB
-
 
 def _is_number(value, least: float = -np.inf) -> bool:
     return isinstance(value, Real) and least <= float(value) < np.inf
@@ -61,44 +59,43 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
     """Kernel logistic regression for two classes.
 
     Minimises ``a'Ka / 2 + C sum_i s_i log(1 + exp(-y_i f(x_i)))`` over the dual
-    coefficients a and the bias b, with f = K a + b and sample weights s: a support
-    vector machine with the logistic loss, whose margins f are log-odds. Newton's
-    method reaches the minimum to rounding, on separable classes too. For more than
-    two classes use ``CoupledClassifier(KernelLogisticRegression())``.
+    coefficients a and the bias b, with f = K a + b and sample weights s. It is a support
+    vector machine with the logistic loss instead of the hinge loss; its margins f are
+    log-odds. Newton's method finds the minimum to rounding accuracy, also for separable classes.
+    For more than two classes use ``CoupledClassifier(KernelLogisticRegression())``.
 
     Parameters
     ----------
     C : float, default=1.0
         Inverse of the strength of regularisation.
     kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
-        A function gets two arrays of samples and returns their kernel matrix. It should be
-        positive semi-definite, which "sigmoid" often is not: the objective has no minimum then.
-        As soon as a step of the solver finds out, negative eigenvalues are set to zero, and a
-        warning tells how large they are.
+        A function takes two arrays of samples and returns their kernel matrix. The kernel should
+        be positive semi-definite; "sigmoid" often is not. Otherwise the objective has no minimum:
+        if the solver detects negative eigenvalues, it sets them to zero, and a warning says how
+        large they are.
     gamma : {"scale", "auto"} or float, default="scale"
-        Of "rbf", "poly" and "sigmoid", as in :class:`~sklearn.svm.SVC`. The variance that
-        "scale" divides by is weighted like the samples.
+        Coefficient of "rbf", "poly" and "sigmoid", as in :class:`~sklearn.svm.SVC`. The variance
+        for "scale" uses the sample weights.
     degree : int, default=3
-        Of "poly".
+        Degree of "poly".
     coef0 : float, default=0.0
-        Of "poly" and "sigmoid".
+        Constant term of "poly" and "sigmoid".
     tol : float, default=1e-8
-        How far the largest ``|a_i - C s_i (t_i - p_i)|``, t being 0 or 1, and the
-        sum ``C s_i (t_i - p_i)`` may be from zero, relative to the largest ``C s_i``.
-        K times the former, the gradient in a, is brought below ``tol``, too, as far as
-        rounding lets it.
+        Tolerance of the largest ``|a_i - C s_i (t_i - p_i)|``, where t is 0 or 1, and of
+        ``|sum_i C s_i (t_i - p_i)|``, relative to the largest ``C s_i``. The gradient in a,
+        K times the former, is reduced below ``tol`` as well if rounding allows it.
     max_iter : int, default=100
-        The most Newton steps; 5 to 20 are usual.
+        Limit of Newton steps; 5 to 20 are usual.
     warm_start : bool, default=False
-        Start from the last solution, if there is one for as many samples and it is
-        better than starting anew.
+        Start from the last solution, if it has the same number of samples and a lower
+        objective than a = 0.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
         The class labels; the second is the positive one.
     support_ : ndarray of shape (n_support,)
-        Rows of the training data of positive weight: all of them are support vectors.
+        Training rows with positive weight. All of them are support vectors.
     support_vectors_ : array or sparse matrix of shape (n_support, n_features)
         Those rows; empty for a precomputed kernel.
     dual_coef_ : ndarray of shape (1, n_support)
@@ -106,7 +103,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
     intercept_ : ndarray of shape (1,)
         The bias b.
     kernel_ : Kernel
-        The kernel with gamma as a number.
+        The kernel, with ``gamma`` resolved to a number.
     n_iter_ : int
         Newton steps.
     n_features_in_ : int
@@ -116,21 +113,21 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
 
     See Also
     --------
-    kernel_logistic_path : Solutions for many C.
+    kernel_logistic_path : Solutions for several C.
     manyclass.CoupledClassifier : For more than two classes.
 
     Notes
     -----
     The kernel matrix of the training samples is held in memory: 8 n^2 bytes.
 
-    Coefficients grow like C where classes overlap, and cancel each other in a kernel of low
-    rank. So the last steps compute K a with twice the digits, and the coefficients meet ``tol``
-    as they are, for C from 1e-4 to 1e6 and features of one scale: entries of K times C of up to
-    1e11. Far beyond, coefficients as large as C have too few digits, and at last so has K. Whoever
-    computes K a + b in float64, as ``decision_function`` does, sees its rounding on top: 1e-8
-    to 1e-7 of C for standardised features, a linear kernel, 1000 samples and C = 1e5, in
-    proportion to C and to the kernel. As soon as either is above ``tol``, a
-    :class:`~sklearn.exceptions.ConvergenceWarning` tells the figure. Centred features help.
+    Coefficients grow like C if classes overlap, and cancel in K a if the kernel has low rank.
+    So the last steps compute K a in twice the working precision (iterative refinement). The
+    coefficients meet ``tol`` for C from 1e-4 to 1e6 and features of one scale: entries of K times C
+    up to 1e11. Far beyond that, coefficients as large as C have too few digits, and so has K.
+    ``decision_function`` computes K a + b in float64 and adds its own rounding error: 1e-8 to 1e-7
+    of C for standardised features, a linear kernel, 1000 samples and C = 1e5, in proportion to C
+    and to the kernel. If either error is above ``tol``, a
+    :class:`~sklearn.exceptions.ConvergenceWarning` says so. Centred features help.
 
     References
     ----------
@@ -181,7 +178,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,)
             Labels of two classes.
         sample_weight : array-like of shape (n,), optional
-            Multiplies C per sample. Weight 0 is as good as leaving the sample out.
+            Multiplies C per sample. Samples of weight 0 are ignored.
 
         Returns
         -------
@@ -197,7 +194,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
                 max_iter=self.max_iter,
                 start=self._start(len(problem.K)),
             )
-            warn_of_solutions([solution], self.tol, stacklevel=3)
+            warn_of_solutions([solution], self.tol)
         self.classes_, self.kernel_ = problem.classes, problem.kernel
         self.support_, self.support_vectors_ = problem.support, problem.vectors
         self.dual_coef_ = solution.dual[None]
@@ -206,7 +203,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         return self
 
     def _prepare(self, X, y, sample_weight) -> _Problem:
-        """Check everything, leave out samples without weight, and compute the kernel matrix."""
+        """Check the input, drop samples of weight 0, and compute the kernel matrix."""
         self._check_parameters()
         sparse = accepted_sparse(self.kernel == "precomputed")
         X, y = validate_data(self, in_known_numbers(X), y, accept_sparse=sparse, dtype=np.float64)
@@ -227,7 +224,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         return _Problem(classes, kernel, support, vectors, K, sides == 1, weights[support])
 
     def _start(self, n: int) -> tuple[NDArray[np.float64], float] | None:
-        """Return the last solution, if it is wanted and has the right size."""
+        """Return the last solution for a warm start, if it has the right size."""
         if not (self.warm_start and hasattr(self, "dual_coef_")):
             return None
         return (self.dual_coef_[0], self.intercept_[0]) if self.dual_coef_.size == n else None
@@ -276,12 +273,16 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, n_features), or (n, n_train)
-            Samples; their kernel with the training samples for ``kernel="precomputed"``.
+            Samples; the kernel matrix with the training samples for ``kernel="precomputed"``.
 
         Returns
         -------
         ndarray of shape (n,)
         """
+        return self._margins(X)
+
+    def _margins(self, X, block_entries: int = 2**20) -> NDArray[np.float64]:
+        """Return the log-odds; kernel matrices have up to ``block_entries`` entries (8 MB)."""
         check_is_fitted(self)
         sparse = accepted_sparse(self.kernel_.precomputed)
         X = in_known_numbers(X)
@@ -289,7 +290,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         X = without_duplicates(X)
         S = self.support_vectors_ if sparse else self.support_
         origin = self.kernel_.origin(S)
-        rows, size = self.kernel_.rows(S, origin), max(1, BLOCK_ENTRIES // len(self.support_))
+        rows, size = self.kernel_.rows(S, origin), max(1, block_entries // len(self.support_))
         f = np.empty(X.shape[0])
         for first in range(0, X.shape[0], size):
             block = X[first : first + size]
@@ -329,7 +330,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         return np.column_stack([expit(-f), expit(f)])
 
     def predict_log_proba(self, X) -> NDArray[np.float64]:
-        """Return the logarithms of the probabilities, however small these are.
+        """Return the logarithms of the probabilities, without underflow.
 
         Parameters
         ----------
@@ -361,12 +362,12 @@ class _Problem(NamedTuple):
 
 
 class KernelLogisticPath(NamedTuple):
-    """Kernel logistic regressions along C; see :func:`kernel_logistic_path`."""
+    """Kernel logistic regressions for several C; see :func:`kernel_logistic_path`."""
 
     Cs: NDArray[np.float64]
-    """The values of C, in the order they were given; shape (m,)."""
+    """The values of C in the given order, shape (m,)."""
     dual_coef: NDArray[np.float64]
-    """Dual coefficients, shape (m, n): 0 for samples of weight 0."""
+    """Dual coefficients, shape (m, n); 0 for samples of weight 0."""
     intercept: NDArray[np.float64]
     """Biases, shape (m,)."""
     n_iter: NDArray[np.intp]
@@ -386,7 +387,7 @@ def kernel_logistic_path(
     max_iter: int = 100,
     sample_weight=None,
 ) -> KernelLogisticPath:
-    """Fit kernel logistic regressions for many C: one kernel matrix, each from the last.
+    """Fit kernel logistic regressions for several C, with warm starts and one kernel matrix.
 
     Parameters
     ----------
@@ -395,7 +396,7 @@ def kernel_logistic_path(
     y : array-like of shape (n,)
         Labels of two classes.
     Cs : array-like of shape (m,)
-        Values of C, in any order; they are taken from the smallest to the largest.
+        Values of C, in any order. They are fitted from the smallest to the largest.
     kernel, gamma, degree, coef0, tol, max_iter
         As in :class:`KernelLogisticRegression`.
     sample_weight : array-like of shape (n,), optional
@@ -435,5 +436,5 @@ def kernel_logistic_path(
         start = dual_coef[m, problem.support], intercept[m] = solution.dual, solution.intercept
         n_iter[m] = solution.n_iter
         solutions.append(solution)
-    warn_of_solutions(solutions, tol, stacklevel=3)
+    warn_of_solutions(solutions, tol)
     return KernelLogisticPath(Cs, dual_coef, intercept, n_iter)

@@ -1,4 +1,4 @@
-"""Products of a symmetric matrix and a vector: a fast one, and one without rounding to speak of."""
+"""Symmetric matrix-vector products: a fast one, and a compensated one for refinement."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 
 from manyclass._lib.compiled import kernel, summing_kernel
 
-SPLIT = 2.0**27 + 1.0  # cuts a number of 53 bits in two of 26
-LANES = 64  # sums that grow side by side
+# Veltkamp's constant: splits the 53-bit significand of a float64 into two halves of 26 bits.
+SPLIT = 2.0**27 + 1.0
 
 
 @summing_kernel
 def symmetric_product(K, x):
-    """Return K x, reading the lower triangle only: that is what takes the time."""
+    """Return K x from the lower triangle of K: the product is limited by memory bandwidth."""
     n = K.shape[0]
     y = np.zeros(n)
     whole = n - n % 4
@@ -42,26 +42,30 @@ def symmetric_product(K, x):
 
 @kernel
 def accurate_product(K, x):
-    """Return K x as if computed with twice the digits, and rounded once.
+    """Return K x by compensated dot products: as if computed in twice the working precision.
 
     T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot product", SIAM J. Sci. Comput. 26
-    (2005), algorithm 5.3. Not a number where entries of K or x are above 1e300.
+    (2005), algorithm 5.3 (Dot2). The result is NaN if entries of K or x exceed 1e300.
     """
     n = K.shape[0]
     y = np.empty(n)
-    high, low = np.empty(LANES), np.empty(LANES)
+    lanes = 64  # partial sums that are updated side by side, so that the loop vectorises
+    high, low = np.empty(lanes), np.empty(lanes)
     for i in range(n):
         high[:] = 0.0
         low[:] = 0.0
-        for first in range(0, n, LANES):
-            _add_products(high, low, K[i, first : first + LANES], x[first : first + LANES])
+        for first in range(0, n, lanes):
+            _add_products(high, low, K[i, first : first + lanes], x[first : first + lanes])
         y[i] = _total(high, low)
     return y
 
 
 @kernel
 def _add_products(high, low, ks, xs):
-    """Add a product to each of some sums, and what that is rounded by to low."""
+    """Add one product to each partial sum, and its rounding errors to ``low``.
+
+    TwoProduct (Dekker and Veltkamp) and TwoSum (Knuth) give the rounding errors exactly.
+    """
     for lane in range(len(ks)):
         k, x, before = ks[lane], xs[lane], high[lane]
         product = k * x
@@ -77,7 +81,7 @@ def _add_products(high, low, ks, xs):
 
 @kernel
 def _total(high, low):
-    """Return the sum of all, the high ones added without loss."""
+    """Return the sum of all partial sums and rounding errors, again by TwoSum."""
     value, rest = 0.0, 0.0
     for lane in range(len(high)):
         total = value + high[lane]

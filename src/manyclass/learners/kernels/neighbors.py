@@ -1,8 +1,8 @@
-"""Votes of the nearest neighbours of two classes, and class distances, under any bias.
+"""Votes of the nearest neighbours of two classes, and class distances, for any bias.
 
-The neighbours of either side are kept in ascending order. For votes the lists of the
-two sides are merged anew for every bias, and one merge gives the votes for every number
-of neighbours; for class distances one sum along each list serves all biases.
+The neighbours of each side are kept in ascending order. For votes, the two lists are
+merged once per bias; one merge gives the votes for every number of neighbours J. For class
+distances, one cumulative sum along each list serves all biases.
 """
 
 from __future__ import annotations
@@ -11,14 +11,11 @@ import numpy as np
 
 from manyclass._lib.compiled import kernel, summing_kernel
 
-TILE_ENTRIES = 2**14  # of the samples that distances are taken to, to stay in cache
-ALIKE = 1.0 + 1e-12  # ratio that rounding may leave between equal means
-
 
 @summing_kernel
 def euclidean(X, Y, out):
-    """out[i, j] = |X[i] - Y[j]|, by differences: exact zeros, and no row depends on others."""
-    tile = max(1, TILE_ENTRIES // X.shape[1])
+    """out[i, j] = |X[i] - Y[j]|, from differences: exact zeros, and rows are independent."""
+    tile = max(1, 2**14 // X.shape[1])  # rows of Y that stay in cache: 128 kB
     for start in range(0, Y.shape[0], tile):
         for i in range(X.shape[0]):
             for j in range(start, min(start + tile, Y.shape[0])):
@@ -31,13 +28,13 @@ def euclidean(X, Y, out):
 
 @kernel
 def nearest(D, n_first, own, distances, kept, more):
-    """Keep each row's smallest distances to either side, in ascending order.
+    """Find the smallest distances of each row to each side, in ascending order.
 
     The first ``n_first`` columns of D are of side 0, the others of side 1.
-    ``distances`` is (rows, 2, most), ``kept`` (rows, 2) says how many of them there
-    are, and ``more`` (rows, 2) how many samples not kept are as near as the last one
-    kept. Row i of D is left out of its own neighbours: it is column ``own + i``, and
-    none where ``own`` is negative.
+    Outputs are ``distances`` (rows, 2, most), their numbers ``kept`` (rows, 2), and
+    ``more`` (rows, 2), the number of samples that are as near as the last one kept. For
+    leave-one-out, column ``own + i`` of D is row i itself and is skipped; a negative ``own``
+    means that no column is skipped.
     """
     for i in range(D.shape[0]):
         left_out = own + i if own >= 0 else -1
@@ -47,7 +44,7 @@ def nearest(D, n_first, own, distances, kept, more):
 
 @kernel
 def _smallest(d, start, stop, left_out, ascending):
-    """Sort the smallest of d[start:stop]; return how many, and how many equal the last."""
+    """Sort the smallest of d[start:stop]; return their number, and the number of further ties."""
     most = ascending.size
     kept, more = 0, 0
     for j in range(start, stop):
@@ -76,9 +73,9 @@ def _smallest(d, start, stop, left_out, ascending):
 def merge(distances, kept, more, bias, votes):
     """votes[J - 1] = votes of the J nearest for side 1, its distances multiplied by ``bias``.
 
-    Neighbours at the same distance share the places that are left among the J. A draw
-    gives half a vote more to the side that is nearer: the first distance at which one
-    side has more neighbours than the other tells.
+    Neighbours at the same distance share the remaining places among the J. A draw gives
+    half a vote more to the nearer side: the one with more neighbours at the first distance
+    at which the numbers differ.
     """
     used_0, used_1, nearer = 0, 0, 0
     J = 1
@@ -110,7 +107,7 @@ def merge(distances, kept, more, bias, votes):
 
 @kernel
 def count_vote_errors(distances, kept, more, sides, biases, errors):
-    """errors[b, J - 1] += 1 for every row that J neighbours with ``biases[b]`` get wrong."""
+    """errors[b, J - 1] += 1 for every row that J votes with ``biases[b]`` misclassify."""
     votes = np.empty(errors.shape[1])
     for i in range(sides.size):
         for b in range(biases.size):
@@ -130,10 +127,10 @@ def count_votes(distances, kept, more, bias, n_neighbors, votes):
 
 @kernel
 def average(distances, kept, means):
-    """means[c, J - 1] = mean distance to the J nearest of side c, to all if there are fewer.
+    """means[c, J - 1] = mean distance to the J nearest of side c, or to all if it has fewer.
 
-    Infinite for a side without any. Sums are taken in ascending order, whatever the
-    order of the samples; a distance that rounding left below zero is zero.
+    It is infinite for an empty side. Sums are taken in ascending order, so that they do not
+    depend on the order of samples. A distance below zero by rounding counts as zero.
     """
     for c in range(2):
         total, used = 0.0, 0
@@ -146,13 +143,13 @@ def average(distances, kept, means):
 
 @kernel
 def is_less(d, other):
-    """Whether d < other, and not by rounding alone."""
-    return ALIKE * d < other
+    """Whether d < other by more than rounding: by 1e-12, for equal means of up to 1000 terms."""
+    return (1.0 + 1e-12) * d < other
 
 
 @kernel
 def contrast(d_0, d_1):
-    """(d_0 - d_1) / (d_0 + d_1); 0 where they are alike, and its limit where one is infinite."""
+    """(d_0 - d_1) / (d_0 + d_1); 0 if they are equal, -1 or 1 if one of them is infinite."""
     if is_less(d_0, d_1):
         return -1.0 if d_1 == np.inf else (d_0 - d_1) / (d_0 + d_1)
     if is_less(d_1, d_0):
@@ -162,7 +159,7 @@ def contrast(d_0, d_1):
 
 @kernel
 def count_distance_errors(distances, kept, sides, biases, errors):
-    """errors[b, J - 1] += 1 for every row nearer to the wrong side, by J samples of each."""
+    """errors[b, J - 1] += 1 for every row whose J-sample distance to the wrong side is less."""
     means = np.empty((2, errors.shape[1]))
     for i in range(sides.size):
         average(distances[i], kept[i], means)
@@ -174,7 +171,7 @@ def count_distance_errors(distances, kept, sides, biases, errors):
 
 @kernel
 def contrast_distances(distances, kept, bias, n_neighbors, contrasts):
-    """contrasts[i] = contrast of row i's distances to the sides, by ``n_neighbors`` of each."""
+    """contrasts[i] = contrast of the distances of row i to the ``n_neighbors`` of each side."""
     means = np.empty((2, n_neighbors))
     for i in range(contrasts.size):
         average(distances[i], kept[i], means)
