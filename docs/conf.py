@@ -33,6 +33,7 @@ extensions = [
     "numpydoc",
     "docstrings",
     "mathml",
+    "registry",
     "run_blocks",
     "tracked",
 ]

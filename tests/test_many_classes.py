@@ -28,6 +28,7 @@ from manyclass.banks.columns import column_batches
 from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
 from manyclass.combiners.coupling import LeastSquares, pairwise
 from manyclass.combiners.coupling.base import column_lists
+from manyclass.combiners.coupling.kernels.by_block import couple_wlw2
 from manyclass.scores import column_blocks, crossfit
 from manyclass.scores.crossfit import OutOfSample, enough_for_temperature
 from manyclass.scores.folds import make_folds
@@ -88,17 +89,19 @@ def test_wlw2_of_many_classes_recovers_p():
     assert_allclose(couple(r, code="one-vs-one"), p, rtol=0, atol=1e-9)
 
 
-def test_rows_that_gradients_do_not_settle_are_factored(monkeypatch):
+def test_rows_that_gradients_do_not_settle_are_factored():
     k = 70
     rng, code = np.random.default_rng(0), codes.one_vs_one(70)
     r = np.concatenate([some_r(kind, 3, code, rng) for kind in ("ranked", "noisy", "hard")])
     whole = couple(r, code=code)
-    monkeypatch.setattr(pairwise, "MOST_STEPS", 3)  # enough for the first and the last
-    halted = couple(r, code=code, full_output=True)
-    assert_allclose(halted.p, whole, rtol=0, atol=1e-10)
-    assert halted.converged.all() and (halted.iterations[3:6] == 3).all()
-    monkeypatch.setattr(pairwise, "MANY", k + 1)
-    assert_array_equal(couple(r, code=code)[3:6], halted.p[3:6])
+    halted, iterations = np.empty((9, k)), np.ones(9, dtype=np.int32)
+    solve = pairwise.gradient_solver(k, most_steps=3)  # enough for the first and the last
+    solve(r, halted, iterations, np.ones(9, dtype=np.bool_))
+    assert_allclose(halted, whole, rtol=0, atol=1e-10)
+    assert (iterations[3:6] == 3).all()
+    factored = np.empty((9, k))
+    couple_wlw2(r, k, factored)
+    assert_array_equal(factored[3:6], halted[3:6])
 
 
 def test_rows_of_many_classes_do_not_see_each_other():

@@ -261,15 +261,15 @@ class CoupledBase(Predictions, ABC):
                 numbers,
             )
             rows, p, converged = self._combine_blocks(blocks)
-            warn_unconverged(self.combiner_, converged, stacklevel=6)
+            warn_unconverged(self.combiner_, converged)
             self.temperature_ = fit_temperature(p, y[rows], weights[rows])
 
     def _combine_blocks(self, blocks):
         """Return the rows of all blocks, their probabilities, and which have converged."""
         parts = []
         for rows, r in blocks:
-            p, _, converged = self._combine(r)
-            parts.append((rows, p, converged))
+            combined = self._combine(r)
+            parts.append((rows, combined.values, combined.converged))
         return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
     def _check_input(self, X, y):
@@ -308,7 +308,7 @@ class CoupledBase(Predictions, ABC):
         combiner.check_code(code)
         if isinstance(combiner, CouplingRule) and not codes.is_identifiable(code):
             combiner.check_identifiable(code)
-            warn_undetermined(code, combiner, stacklevel=7)
+            warn_undetermined(code, combiner)
         return code
 
     def _plan_calibration(self, estimator, combiner: Combiner) -> tuple[ScoreKind, str | None]:

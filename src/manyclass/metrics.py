@@ -1,9 +1,9 @@
 """Measures of class probabilities that scikit-learn lacks.
 
 Log-loss and the Brier score are :func:`sklearn.metrics.log_loss` and
-:func:`sklearn.metrics.brier_score_loss`. Here are the mean squared error as
+:func:`sklearn.metrics.brier_score_loss`. This module has the mean squared error as
 Zadrozny (2001) reports it, calibration errors for many classes, and the
-reliability curves they summarise.
+reliability curves that they summarise.
 
 All take the labels ``y``, shape (n,), and the class probabilities ``p``,
 shape (n, k), as ``predict_proba`` returns them.
@@ -27,10 +27,10 @@ Strategy = Literal["uniform", "quantile", "variance"]
 
 
 class ReliabilityCurve(NamedTuple):
-    """Stated against observed probability, by bins; empty bins are left out."""
+    """Predicted and observed probability of each bin; empty bins are left out."""
 
     stated: Floats
-    """Mean probability that was stated in each bin."""
+    """Mean predicted probability in each bin."""
     observed: Floats
     """Frequency of the event in each bin."""
     weight: Floats
@@ -38,7 +38,7 @@ class ReliabilityCurve(NamedTuple):
 
 
 class Bins(NamedTuple):
-    """A reliability curve, and how many samples speak for each of its points."""
+    """A reliability curve, and the number of samples behind each of its points."""
 
     curve: ReliabilityCurve
     size: Floats
@@ -99,10 +99,10 @@ def expected_calibration_error(
     strategy: Strategy = "uniform",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Mean distance of confidence and accuracy of the predicted label.
+    """Mean distance between confidence and accuracy of the predicted label.
 
-    Samples are binned by the largest of their probabilities; the mean, over the
-    samples, of the distance of its bin's mean confidence from its accuracy.
+    Samples are binned by their largest probability. The distance of a bin is that between its
+    mean confidence and its accuracy; the result is the mean over the samples.
 
     Parameters
     ----------
@@ -154,9 +154,9 @@ def classwise_calibration_error(
     strategy: Strategy = "uniform",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Mean over the classes of the calibration error of each one's probability.
+    """Mean over the classes of the calibration error of their probabilities.
 
-    Unlike :func:`expected_calibration_error` it sees the probabilities of the
+    Unlike :func:`expected_calibration_error` it also uses the probabilities of the
     classes that were not predicted.
 
     Parameters
@@ -213,7 +213,7 @@ def reliability_curve(
     strategy: Strategy = "uniform",
     sample_weight: ArrayLike | None = None,
 ) -> ReliabilityCurve:
-    """Bin stated probabilities and compare them with what was observed.
+    """Bin predicted probabilities and compare them with observed frequencies.
 
     Parameters
     ----------
@@ -222,8 +222,8 @@ def reliability_curve(
     p : array of shape (n, k)
         Class probabilities.
     label : label, optional
-        Class whose probability is judged. When omitted, it is the confidence
-        in the predicted label: the largest probability of each row.
+        Class whose probability is used. When omitted, the confidence in the predicted
+        label is used: the largest probability of each row.
     classes : array of shape (k,), optional
         Label of each column of `p`: ``classes_`` of the classifier. The sorted
         labels of `y` when omitted.
@@ -239,7 +239,7 @@ def reliability_curve(
     -------
     ReliabilityCurve
         Arrays ``stated``, ``observed`` and ``weight``, one entry for each bin
-        that is not empty, in order of the stated probability.
+        that is not empty, in order of the predicted probability.
 
     Examples
     --------
@@ -268,25 +268,25 @@ def reliability_curve(
 def wilson_interval(
     observed: ArrayLike, size: ArrayLike, *, confidence: float = 0.95
 ) -> tuple[Floats, Floats]:
-    """Interval of a probability, from the frequency with which its event was observed.
+    """Confidence interval of a probability, from the observed frequency of its event.
 
-    The interval of Wilson's score test. Unlike the normal one it stays within
-    [0, 1], has a width at frequencies 0 and 1, and holds for few samples.
+    The interval of Wilson's score test. Unlike the normal interval it stays within
+    [0, 1], has a positive width at frequencies 0 and 1, and is valid for few samples.
 
     Parameters
     ----------
     observed : array of any shape
         Frequencies, from 0 to 1.
     size : array of the same shape
-        Number of samples behind each; it need not be an integer. Where it is 0 nothing is
-        known, whatever ``observed`` is there: the interval is from 0 to 1.
+        Number of samples behind each frequency; it need not be an integer. Where it is 0,
+        ``observed`` is ignored and the interval is from 0 to 1.
     confidence : float, default=0.95
-        Probability that the interval covers, between 0 and 1.
+        Coverage probability of the interval, between 0 and 1.
 
     Returns
     -------
     lower, upper : arrays of the same shape
-        ``0 <= lower <= observed <= upper <= 1``, or 0 and 1 where nothing was seen.
+        ``0 <= lower <= observed <= upper <= 1``, or 0 and 1 where ``size`` is 0.
 
     References
     ----------
@@ -305,16 +305,16 @@ def wilson_interval(
     n = np.asarray(size, dtype=np.float64)
     frequency = np.where(n == 0, 0.5, observed)
     squared = ndtri(0.5 + confidence / 2) ** 2
-    doubt = squared / (n + squared)  # 1 where nothing is known, 0 where everything is
+    doubt = squared / (n + squared)  # 1 without samples, 0 with infinitely many
     centre = (1 - doubt) * frequency + doubt / 2
     spread = np.sqrt(frequency * (1 - frequency) * doubt * (1 - doubt) + doubt**2 / 4)
-    # Rounding may put an end on the wrong side of a frequency of 0 or 1.
+    # Rounding errors may put an end on the wrong side of a frequency of 0 or 1.
     lower = np.clip(centre - spread, 0, frequency)
     return lower, np.clip(centre + spread, frequency, 1)
 
 
 def calibration_error(curve: ReliabilityCurve) -> float:
-    """Return the mean distance of a curve from the diagonal, by the weight of its bins."""
+    """Return the mean distance of a curve from the diagonal, weighted by its bins."""
     return float(np.average(np.abs(curve.stated - curve.observed), weights=curve.weight))
 
 
@@ -327,7 +327,7 @@ def _bin(
 def bin_stated(
     stated: Floats, event: NDArray[np.bool_], weight: Floats, n_bins: int, strategy: Strategy
 ) -> Bins:
-    """Bins are open below and closed above, as in Guo et al. (2017)."""
+    """Bin predicted probabilities; bins are open below and closed above (Guo et al., 2017)."""
     if n_bins < 1:
         raise ValueError(f"n_bins must be at least 1, got {n_bins}.")
     if strategy not in _EDGES:
@@ -340,7 +340,7 @@ def bin_stated(
 
     total = sums(weight)
     used = total > 0
-    # Shares of the bin's weight, not weights: their squares neither over- nor underflow.
+    # Squares of shares of the bin's weight cannot overflow; squares of weights could.
     share = np.divide(weight, total[index], out=np.zeros(len(weight)), where=used[index])
     curve = ReliabilityCurve(
         sums(weight * stated)[used] / total[used],
@@ -355,13 +355,13 @@ def _uniform_edges(stated: Floats, weight: Floats, inner: Floats) -> Floats:
 
 
 def _quantile_edges(stated: Floats, weight: Floats, inner: Floats) -> Floats:
-    # The one definition for which a weight of 2 is the same as a sample seen twice.
+    # With this method a weight of 2 has the same effect as two copies of a sample.
     return np.quantile(stated, inner, weights=weight, method="inverted_cdf")
 
 
 def _variance_edges(stated: Floats, weight: Floats, inner: Floats) -> Floats:
     variance = weight * stated * (1 - stated)
-    # Nothing but certainties: any edges keep them apart.
+    # If all probabilities are 0 or 1, any edges separate them.
     return _quantile_edges(stated, variance, inner) if variance.any() else inner
 
 
@@ -401,7 +401,7 @@ def _columns(y: ArrayLike, classes: ArrayLike | None) -> dict[Any, int]:
     columns = {label: c for c, label in enumerate(labels.tolist())}
     if len(columns) != len(labels):
         twice = [label for label, times in Counter(labels.tolist()).items() if times > 1]
-        raise ValueError(f"classes names a label twice: {some_quoted(twice)}.")
+        raise ValueError(f"classes must not repeat a label, but it repeats {some_quoted(twice)}.")
     return columns
 
 
@@ -413,7 +413,7 @@ def _check_probabilities(p: ArrayLike) -> Floats:
         )
     sums = given.sum(axis=1, dtype=np.float64)
     worst = int(np.argmax(np.abs(sums - 1)))
-    # Half of the digits of the precision given.
+    # Half of the digits of the given precision.
     if abs(sums[worst] - 1) > np.sqrt(np.finfo(given.dtype).eps):
         raise ValueError(
             f"the rows of p must sum to 1, but row {worst} sums to {sums[worst]}. Normalise p, or "
@@ -429,5 +429,5 @@ def check_weight(sample_weight: ArrayLike) -> Floats:
     )
     weight = column_or_1d(weight)
     if weight.min() < 0 or weight.sum() == 0:
-        raise ValueError("sample_weight must not be negative, and not zero everywhere.")
+        raise ValueError("sample_weight must not be negative, and not all zero.")
     return weight

@@ -183,7 +183,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
             return answer.argmax(axis=1)[:, None] if only_winner else answer
 
         answer = self._by_blocks(X, of_block, 1 if only_winner else len(self.classes_))
-        warn_unconverged(self.combiner_, np.concatenate(converged), stacklevel=4)
+        warn_unconverged(self.combiner_, np.concatenate(converged))
         return answer
 
     def _by_blocks(

@@ -14,7 +14,6 @@ from scipy.stats import chisquare
 from sklearn.base import clone
 
 from manyclass import codes
-from manyclass.combiners import decoding, ties
 from manyclass.combiners.base import names, resolve
 from manyclass.combiners.decoding import Hamming, LossBased, LossWeighted, MaxWins, WinnerTakesAll
 from manyclass.combiners.ties import as_seed, break_ties
@@ -259,7 +258,7 @@ def test_relabelling_permutes_the_labels_of_tied_votes(decoder):
 
 
 @each
-def test_splitting_and_reordering_rows_changes_no_bit(decoder, monkeypatch):
+def test_splitting_and_reordering_rows_changes_no_bit(decoder):
     rng = np.random.default_rng(0)
     code = some_code(decoder, k=12)
     values = rng.normal(size=(101, code.shape[1])) * 10
@@ -272,9 +271,8 @@ def test_splitting_and_reordering_rows_changes_no_bit(decoder, monkeypatch):
     np.testing.assert_array_equal(decoder.combine(values[order], code).values, whole[order])
     fortran = np.asfortranarray(values)
     np.testing.assert_array_equal(decoder.combine(fortran, code, n_jobs=2).values, whole)
-    for module in (decoding, ties):
-        monkeypatch.setattr(module, "_BLOCK", 1000)
-    np.testing.assert_array_equal(decoder.combine(values, code).values, whole)
+    small = decoder.combine(values, code, block_entries=1000)
+    np.testing.assert_array_equal(small.values, whole)
 
 
 @each
@@ -493,12 +491,11 @@ def test_nan_is_located(decoder):
         decoder.combine(values, code)
 
 
-def test_nan_is_located_beyond_the_first_block(monkeypatch):
-    monkeypatch.setattr(decoding, "_BLOCK", 100)
+def test_nan_is_located_beyond_the_first_block():
     values = np.zeros((1000, 3))
     values[700, 1] = np.nan
     with pytest.raises(ValueError, match="row 700, column 1"):
-        Hamming().combine(values, PAIRS_OF_3)
+        Hamming().combine(values, PAIRS_OF_3, block_entries=100)
 
 
 @pytest.mark.parametrize("shape", [(4, 2), (3,), (2, 3, 3)])

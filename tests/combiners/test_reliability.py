@@ -30,10 +30,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC, codes
-from manyclass import predicting as _predicting
 from manyclass.banks import Evidence
-from manyclass.combiners import reliability
-from manyclass.combiners import srm_drm as decoding
 from manyclass.combiners.base import names, resolve
 from manyclass.combiners.decoding import WinnerTakesAll
 from manyclass.combiners.reliability import DynamicReliability, StaticReliability
@@ -182,7 +179,7 @@ class TestMeasuresAgainstPlainLoops:
 
     @pytest.mark.parametrize("weighted", [True, False])
     @pytest.mark.parametrize("integers", [True, False], ids=["ties", "no ties"])
-    def test_the_choice_of_the_size(self, integers, weighted, monkeypatch):
+    def test_the_choice_of_the_size(self, integers, weighted):
         samples, classes, evidence = some_evidence(n=40, weighted=weighted, integers=integers)
         scores = REST[classes] + np.random.default_rng(2).normal(size=(40, 4))
         scores[[3, 17], 1] = np.nan
@@ -203,9 +200,9 @@ class TestMeasuresAgainstPlainLoops:
         assert_allclose(list(measure.errors_.values()), expected, rtol=1e-12)
         assert len(set(expected)) > 1
         assert measure.n_neighbors_ == list(measure.errors_)[int(np.argmin(expected))]
-        monkeypatch.setattr(decoding, "BLOCK", 100)
-        monkeypatch.setattr(reliability, "BLOCK", 100)
-        again = DynamicReliabilityCV().fit(samples, classes, REST, evidence, scores)
+        again = DynamicReliabilityCV().fit(
+            samples, classes, REST, evidence, scores, block_entries=100
+        )
         assert again.errors_ == measure.errors_
 
     def test_the_smallest_of_equally_good_sizes(self):
@@ -215,12 +212,11 @@ class TestMeasuresAgainstPlainLoops:
         assert set(measure.errors_.values()) == {0.0}
         assert measure.n_neighbors_ == 1
 
-    def test_few_of_many_rows_are_tried(self, monkeypatch):
+    def test_few_of_many_rows_are_tried(self):
         samples, classes, evidence = some_evidence(n=200, weighted=False)
-        scores = evidence.margins + 1.0
-        whole = DynamicReliabilityCV([3]).fit(samples, classes, REST, evidence, scores).errors_[3]
-        monkeypatch.setattr(decoding, "ENOUGH_ROWS", 100)
-        part = DynamicReliabilityCV([3]).fit(samples, classes, REST, evidence, scores).errors_[3]
+        data = samples, classes, REST, evidence, evidence.margins + 1.0
+        whole = DynamicReliabilityCV([3]).fit(*data).errors_[3]
+        part = DynamicReliabilityCV([3]).fit(*data, most_rows=100).errors_[3]
         assert part * 100 == pytest.approx(round(part * 100)) and part != whole
         assert abs(part - whole) < 0.15
 
@@ -378,15 +374,14 @@ class TestDecoderLaws:
             alone = decoder.combine(values[[i]], code, reliabilities[[i]]).values
             assert_array_equal(alone[0], whole[i])
 
-    def test_blocks_change_no_bit(self, monkeypatch):
+    def test_blocks_change_no_bit(self):
         rng = np.random.default_rng(0)
         values, weights = rng.normal(size=(101, 4)), rng.uniform(size=(101, 4))
         whole = StaticReliabilityDecoder().combine(values, REST, weights).values
-        monkeypatch.setattr(decoding, "BLOCK", 20)
-        assert_array_equal(
-            StaticReliabilityDecoder().combine(np.asfortranarray(values), REST, weights).values,
-            whole,
+        small = StaticReliabilityDecoder().combine(
+            np.asfortranarray(values), REST, weights, block_entries=20
         )
+        assert_array_equal(small.values, whole)
 
     def test_infinite_margins_are_full_decisions(self):
         values = np.array([[np.inf, 1.0, -np.inf], [-np.inf, -0.1, -np.inf], [np.inf, np.inf, 0.0]])
@@ -525,27 +520,27 @@ class TestMeasureLaws:
 
 class TestMemory:
     @staticmethod
-    def peak(size, container, n, d):
+    def peak(size, container, n, d, **limits):
         rng = np.random.default_rng(0)
         samples, margins = container(rng.normal(size=(n, d))), rng.normal(size=(n, 4))
         measure = DynamicReliability(size)
         measure.fit(samples, np.arange(n) % 4, REST, Evidence(np.zeros(4), margins))
         measure.of(samples[:1], margins[:1])  # whatever is compiled is
         tracemalloc.start()
-        measure.of(samples, margins)
+        measure.of(samples, margins, **limits)
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found
 
     @pytest.mark.parametrize("d", [2, 20], ids=["tree", "blocks"])
     @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
-    def test_distances_are_not_held_all_at_once(self, container, d, monkeypatch):
-        monkeypatch.setattr(reliability, "DISTANCES", 2**16)
-        assert self.peak(5, container, 2000, d) < 2000 * 2000 * 8 / 6
+    def test_distances_are_not_held_all_at_once(self, container, d):
+        peak = self.peak(5, container, 2000, d, most_distances=2**16)
+        assert peak < 2000 * 2000 * 8 / 6
 
-    def test_nor_are_the_neighbours_of_all_rows(self, monkeypatch):
-        monkeypatch.setattr(reliability, "BLOCK", 2**14)
-        assert self.peak(1000, np.asarray, 2000, 2) < 2000 * 1000 * 8 / 3
+    def test_nor_are_the_neighbours_of_all_rows(self):
+        peak = self.peak(1000, np.asarray, 2000, 2, block_entries=2**14)
+        assert peak < 2000 * 1000 * 8 / 3
 
 
 # -- in use ----------------------------------------------------------------------------
@@ -598,7 +593,7 @@ class TestInUse:
 
     @each_model
     @each_combiner
-    def test_containers_pieces_and_copies_give_the_same_answers(self, combiner, model, monkeypatch):
+    def test_containers_pieces_and_copies_give_the_same_answers(self, combiner, model):
         model = build(model, combiner).fit(X, LABELS)
         scores = model.decision_function(NEW)
         assert_array_equal(pickle.loads(pickle.dumps(model)).decision_function(NEW), scores)
@@ -615,9 +610,11 @@ class TestInUse:
         assert_allclose(listed.decision_function(NEW.tolist()), scores, rtol=1e-12)
         pieces = [model.decision_function(piece) for piece in np.split(NEW, [1, 2, 30])]
         assert_allclose(np.vstack(pieces), scores, rtol=1e-12, atol=1e-12)
-        for module, name in ((_predicting, "BLOCK_ENTRIES"), (reliability, "BLOCK")):
-            monkeypatch.setattr(module, name, 40)
-        assert_allclose(model.decision_function(NEW), scores, rtol=1e-12, atol=1e-12)
+        if isinstance(model.reliability_, DynamicReliability):
+            margins = np.linspace(-1, 1, 4 * len(NEW)).reshape(-1, 4)
+            small = model.reliability_.of(NEW, margins, block_entries=40)
+            whole = model.reliability_.of(NEW, margins)
+            assert_allclose(small, whole, rtol=1e-12, atol=1e-12)
 
     @each_combiner
     def test_renaming_classes_permutes_columns(self, combiner):
@@ -764,7 +761,7 @@ class TestErrors:
     def test_precomputed_kernels_have_no_neighbours(self):
         K = X @ X.T
         for combiner in ("drm", DynamicReliabilityDecoder(3)):
-            with pytest.raises(ValueError, match="precomputed kernel: there is no input space"):
+            with pytest.raises(ValueError, match="precomputed kernel, which has no distances"):
                 one_vs_rest(SVC(kernel="precomputed"), combiner).fit(K, LABELS)
         model = one_vs_rest(SVC(kernel="precomputed"), "srm").fit(K, LABELS)
         linear = one_vs_rest(SVC(kernel="linear"), "srm").fit(X, LABELS)

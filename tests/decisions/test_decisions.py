@@ -38,7 +38,8 @@ from manyclass import (
     decide,
     estimate_prior,
 )
-from manyclass.decisions import _simplex
+from manyclass.decisions.costs import least_cost
+from manyclass.decisions.priors import _adjust
 
 few = settings(deadline=None, max_examples=50)
 seeds = st.integers(0, 2**32 - 1)
@@ -199,12 +200,13 @@ class TestDecide:
         with pytest.raises(ValueError, match=message):
             decide(p, **options)
 
-    def test_rows_are_told_by_their_number_in_any_block(self, monkeypatch):
-        monkeypatch.setattr(_simplex, "BLOCK_ENTRIES", 8)
+    def test_the_error_has_the_number_of_the_row_in_any_block(self):
         p = np.full((20, 2), 0.5)
         p[17] = 0.7
         with pytest.raises(ValueError, match="row 17 of proba"):
             decide(p)
+        with pytest.raises(ValueError, match="row 17 of proba"):
+            least_cost(p, None, None, block_entries=8)
 
     @few
     @given(seeds)
@@ -273,11 +275,10 @@ class TestAdjustPrior:
     def test_a_class_that_neither_knows(self):
         assert_allclose(adjust_prior([[0.4, 0.6, 0]], [1, 1, 0], [3, 1, 0]), [[2 / 3, 1 / 3, 0]])
 
-    def test_single_precision_and_blocks(self, monkeypatch):
+    def test_single_precision_and_blocks(self):
         p = distributions(np.random.default_rng(0), 50, 3).astype(np.float32)
         whole = adjust_prior(p, [1, 2, 3], [3, 1, 1])
-        monkeypatch.setattr(_simplex, "BLOCK_ENTRIES", 10)
-        assert_array_equal(adjust_prior(p, [1, 2, 3], [3, 1, 1]), whole)
+        assert_array_equal(_adjust(p, [1, 2, 3], [3, 1, 1], block_entries=10), whole)
         assert whole.dtype == np.float64
         assert_allclose(whole.sum(axis=1), 1, atol=1e-14)
 

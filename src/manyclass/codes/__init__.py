@@ -1,9 +1,13 @@
-"""Code matrices: which classes each binary problem puts against which.
+"""Code matrices: which classes each binary problem compares.
 
 A code has one row per class and one column per binary problem. In column ``b`` the
 classes with +1 form the positive side, those with -1 the negative side, and those
 with 0 take no part (Allwein, Schapire and Singer, 2000). The constructors here
-return matrices that pass :func:`check_code`; users may bring their own.
+return matrices that pass :func:`check_code`; users may pass their own.
+
+``build`` has the constructors and the names of codes, ``random`` the random codes, ``checks`` what
+makes a matrix a code, ``recognition`` which kind of code a matrix is, ``identifiability`` whether a
+code determines the class probabilities, ``auditing`` a report of all this.
 """
 
 from __future__ import annotations

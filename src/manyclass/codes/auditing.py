@@ -1,4 +1,4 @@
-"""All there is to say about a code matrix, good or bad."""
+"""A report of the properties and problems of a code matrix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
-    """What :func:`audit` found about a code; print it."""
+    """The result of :func:`audit`; print it."""
 
     n_classes: int
     n_columns: int
@@ -30,7 +30,7 @@ class Audit:
     duplicate_columns: Pairs
     """Columns that repeat an earlier one, as (earlier, later)."""
     complementary_columns: Pairs
-    """Columns that negate an earlier one, as (earlier, later): the same problem."""
+    """Columns that negate an earlier one, as (earlier, later): both are the same problem."""
     balance: NDArray[np.float64]
     """Per column, the fraction on the + side of the classes that take part."""
     sparsity: float

@@ -1,4 +1,4 @@
-"""Codes that follow from the number of classes alone, and all codes by name."""
+"""Codes that only depend on the number of classes, and all codes by name."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from manyclass._lib.messages import quoted
 from manyclass.codes.checks import Code, check_integer, check_k, check_size, is_buildable
 from manyclass.codes.random import Seed, dense_random, sparse_random
 
-_MAX_COMPLETE = 16  # 32,767 columns; every further class doubles them
-
 
 def one_vs_one(k: int) -> Code:
     """Return the code of all pairs of classes.
@@ -21,7 +19,7 @@ def one_vs_one(k: int) -> Code:
     Parameters
     ----------
     k : int
-        Number of classes, at most 1625: beyond, the matrix has more than 2.1 GB.
+        Number of classes, at most 1625: more would need over 2.1 GB.
 
     Returns
     -------
@@ -47,7 +45,7 @@ def one_vs_one(k: int) -> Code:
 
 
 def _fewer_columns(k: int) -> str:
-    """Say which codes of so many classes can be built, in place of one that cannot."""
+    """Return advice on which smaller codes can be built for k classes."""
     sizes = {"one-vs-rest": k, "sparse-random, whose columns are 15 log2(k)": _random_columns(k)}
     smaller = [name for name, n_columns in sizes.items() if is_buildable(k, n_columns)]
     return f"Use {', or '.join(smaller)}." if smaller else "Merge classes into groups."
@@ -58,7 +56,7 @@ def _random_columns(k: int) -> int:
 
 
 def one_vs_rest(k: int) -> Code:
-    """Return the code that puts each class against all others.
+    """Return the code that compares each class with all others.
 
     Parameters
     ----------
@@ -84,7 +82,7 @@ def one_vs_rest(k: int) -> Code:
 
 
 def complete(k: int) -> Code:
-    """Return the code of all ways to split the classes in two.
+    """Return the code of all ways to split the classes into two sides.
 
     Parameters
     ----------
@@ -105,10 +103,11 @@ def complete(k: int) -> Code:
            [-1,  1, -1]], dtype=int8)
     """
     k = check_k(k)
-    if k > _MAX_COMPLETE:
+    most = 16  # a choice: 32,767 columns, and one more class doubles them
+    if k > most:
         raise ValueError(
             f"the complete code of k={k} classes has 2**{k - 1} - 1 columns; it is offered up to "
-            f"k={_MAX_COMPLETE}. {_selection(k)}"
+            f"k={most}. {_selection(k)}"
         )
     # Columns are the numbers 1, 2, 3, ... in binary, class k - 1 the last digit.
     place = np.arange(k)[::-1, None]
@@ -122,7 +121,7 @@ def _selection(k: int) -> str:
 
 
 def ordinal(k: int) -> Code:
-    """Return the code that cuts ordered classes between neighbours.
+    """Return the code that splits ordered classes at each place in the order.
 
     Parameters
     ----------
@@ -167,7 +166,7 @@ NAMES = tuple(_FAMILIES)
 
 
 def by_name(name: str, k: int, random_state: Seed = None) -> Code:
-    """Build the code of a name for ``k`` classes.
+    """Build the code with a given name for ``k`` classes.
 
     Parameters
     ----------
@@ -216,8 +215,8 @@ def n_classes_of(name: str, n_columns: int) -> int:
     columns_for = _family(name).n_columns
     if columns_for is None:
         raise ValueError(
-            f"the number of columns of a {name} code does not tell its classes, nor which code "
-            "was drawn. Pass the code matrix itself."
+            f"a {name} code does not follow from its number of columns. Pass the code matrix "
+            "itself."
         )
     n_columns = check_integer("n_columns", n_columns, 1)
     k = _least_k(columns_for, n_columns)

@@ -1,4 +1,4 @@
-"""What a code matrix must be, and what is said of one that is not."""
+"""Validation of code matrices, and the error messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from manyclass._lib.messages import quoted
 
 Code = NDArray[np.int8]
 
-MOST_ENTRIES = 2**31  # of a code: 2.1 GB, one-vs-one of 1625 classes
+MOST_ENTRIES = 2**31
+"""Entries of the largest code that is built. A choice: 2.1 GB, one-vs-one of 1625 classes."""
 
 
 def check_code(code: ArrayLike, n_classes: int | None = None) -> Code:
@@ -58,7 +59,7 @@ def check_code(code: ArrayLike, n_classes: int | None = None) -> Code:
 
 
 def as_ternary(code: ArrayLike) -> Code:
-    """Return any matrix of -1, 0 and +1 as contiguous int8, or say why it is none."""
+    """Return a matrix of -1, 0 and +1 as contiguous int8; raise a ``ValueError`` for others."""
     try:
         array = np.asarray(code)
     except ValueError as error:
@@ -81,7 +82,7 @@ def as_ternary(code: ArrayLike) -> Code:
 
 
 def problems_of(code: Code) -> list[str]:
-    """Say in words what makes a ternary matrix unusable as a code."""
+    """Return the reasons, in words, why a ternary matrix cannot be used as a code."""
     return _column_problems(code) + _row_problems(code)
 
 
@@ -112,12 +113,12 @@ def _row_problems(code: Code) -> list[str]:
 
 
 def tells_classes_apart(code: Code) -> bool:
-    """Tell whether each class takes part and no two have equal rows."""
+    """Return whether each class takes part and no two classes have equal rows."""
     return not _row_problems(code)
 
 
 def lacks_a_sign(code: Code, axis: int) -> NDArray[np.bool_]:
-    """Tell where +1 or -1 does not occur along an axis."""
+    """Return where +1 or -1 does not occur along an axis."""
     return (code.max(axis=axis) < 1) | (code.min(axis=axis) > -1)
 
 
@@ -126,21 +127,20 @@ def check_k(k: Any) -> int:
     return check_integer("k (the number of classes)", k, 2)
 
 
-def is_buildable(k: int, n_columns: int) -> bool:
-    """Tell whether a code takes no more memory than it can be worth."""
-    return k * n_columns <= MOST_ENTRIES
+def is_buildable(k: int, n_columns: int, most_entries: int = MOST_ENTRIES) -> bool:
+    """Return whether a code is small enough to be built."""
+    return k * n_columns <= most_entries
 
 
-def check_size(name: str, k: int, n_columns: int, instead: str) -> None:
-    """Raise a ``ValueError`` before a code is built that takes more memory than it can be worth.
-
-    ``instead`` says what to do.
-    """
-    if not is_buildable(k, n_columns):
+def check_size(
+    name: str, k: int, n_columns: int, instead: str, most_entries: int = MOST_ENTRIES
+) -> None:
+    """Raise a ``ValueError`` if a code is too large to be built; ``instead`` is the advice."""
+    if not is_buildable(k, n_columns, most_entries):
         entries = k * n_columns
         raise ValueError(
             f"the {name} code of k={k} classes has {n_columns} columns: a matrix of "
-            f"{entries / 1e9:.3g} GB, and codes are built up to {MOST_ENTRIES / 1e9:.1f} GB. "
+            f"{entries / 1e9:.3g} GB, and codes are built up to {most_entries / 1e9:.1f} GB. "
             f"{instead}"
         )
 

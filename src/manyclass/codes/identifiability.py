@@ -1,10 +1,11 @@
 """Whether the columns of a code determine the class probabilities.
 
-The gradient in p of ``q_b``, what column b observes (see :func:`is_identifiable`), is
-``p(J_b) 1_I - p(I_b) 1_J`` up to a factor. As q ignores the scale of p, p itself is a null
-vector of these rows, and p is determined, generically, iff there is no other: rank k - 1.
+Column b observes ``q_b`` (see :func:`is_identifiable`). Its gradient in p is
+``p(J_b) 1_I - p(I_b) 1_J`` up to a factor. Since q does not depend on the scale of p, p itself is
+a null vector of these rows. For almost all p, p is determined iff there is no other null vector:
+iff the rank is k - 1.
 
-Two special cases follow. Without zeros ``p(I_b) + p(J_b) = 1`` and the rows
+There are two special cases. Without zeros ``p(I_b) + p(J_b) = 1`` and the rows
 ``1_I - p(I_b) 1`` have rank k - 1 iff ``[M == +1; 1]`` has rank k, whatever p. A pair
 column fixes one ratio ``p_i / p_j``, so pairs suffice iff the graph of comparisons is
 connected.
@@ -21,14 +22,16 @@ from scipy.sparse.csgraph import connected_components
 from manyclass.codes.checks import Code, as_ternary, lacks_a_sign, listing
 from manyclass.codes.recognition import pairs_among
 
-_ZERO = 1e-9  # singular values below are zero; the rows they come from have norm 1
+_ZERO = 1e-9
+"""Singular values below count as zero. The rows of the matrix have norm 1, so rounding errors are
+near the float64 epsilon, 2e-16; a choice far above it."""
 
 
 def is_identifiable(code: ArrayLike) -> bool:
-    """Tell whether the columns determine the class probabilities.
+    """Return whether the columns determine the class probabilities.
 
     Column ``b`` observes ``q_b(p) = p(I_b) / (p(I_b) + p(J_b))``, with ``I_b`` and
-    ``J_b`` its positive and negative classes. The answer is whether, near almost
+    ``J_b`` its positive and negative classes. The columns determine p if, near almost
     every positive ``p``, no other distribution has the same ``q``.
 
     Parameters
@@ -58,7 +61,7 @@ def is_identifiable(code: ArrayLike) -> bool:
 def check_identifiable(code: ArrayLike) -> None:
     """Raise a ``ValueError`` if the columns do not determine the class probabilities.
 
-    The error names the classes concerned and columns that, added, repair the code.
+    The error names the undetermined classes and suggests columns to add.
 
     Parameters
     ----------
@@ -82,7 +85,10 @@ def check_identifiable(code: ArrayLike) -> None:
     if len(groups) > 1:
         reason = f"the groups of classes {listing(map(_brief, groups))} never meet in a column"
     else:
-        reason = f"classes {listing(undetermined)} can trade probability and no column notices"
+        reason = (
+            f"the probabilities of classes {listing(undetermined)} can change without any change "
+            "in the columns"
+        )
     if len(others) == 1:
         remedy = f"Add the missing column, for example class {anchor} against class {others[0]}."
     else:
@@ -94,11 +100,12 @@ def check_identifiable(code: ArrayLike) -> None:
 
 
 def _reduced_gradient(code: Code) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """Return the gradient in log p of the columns that are not pairs, and the tied classes.
+    """Return the gradient in log p of the columns that are not pairs, and the groups of classes.
 
-    Classes linked by pair columns keep their ratios, so in log p they move by one common
-    amount: each group is one variable, and its pair columns are used up. A one-vs-one code
-    is left with a single variable, whatever its size. In log p the null vector is constant.
+    Pair columns fix the ratios of the classes they connect. So in log p all classes of a
+    connected group change by the same amount: each group is one variable, and its pair
+    columns need no row. A one-vs-one code of any size has a single variable. In log p the
+    null vector is constant.
     """
     k = len(code)
     is_pair, i, j = pairs_among(code)
@@ -108,32 +115,32 @@ def _reduced_gradient(code: Code) -> tuple[NDArray[np.float64], NDArray[np.int32
     plus, minus = (others == 1) * p, (others == -1) * p
     rows = minus.sum(axis=1, keepdims=True) * plus - plus.sum(axis=1, keepdims=True) * minus
     norm = np.linalg.norm(rows, axis=1, keepdims=True)
-    rows /= np.where(norm > 0, norm, 1)  # a column that lacks a side tells nothing
+    rows /= np.where(norm > 0, norm, 1)  # a column with an empty side has a zero row
     return rows @ np.eye(n_groups)[group], group
 
 
 def _generic_p(k: int) -> NDArray[np.float64]:
-    """Return a fixed p without accidental relations; its scale does not matter."""
+    """Return a fixed random p, so that no relations hold by accident; scale does not matter."""
     return np.random.RandomState(0).uniform(0.5, 1.5, size=k)
 
 
 def _gaps(code: Code) -> tuple[list[int], int, list[int]]:
-    """Return the classes left undetermined, and one to compare with which others."""
+    """Return the undetermined classes, and a class that should be compared with which others."""
     gradient, group = _reduced_gradient(code)
     _, singular, vt = np.linalg.svd(gradient, full_matrices=True)
-    null = vt[(singular > _ZERO).sum() :].T[group]  # changes of log p that no column notices
+    null = vt[(singular > _ZERO).sum() :].T[group]  # changes of log p that change no q_b
     p = _generic_p(len(code))
     moves = null - p @ null / p.sum()  # the same, keeping the sum of p
     undetermined = (np.abs(moves).max(axis=1) > _ZERO).nonzero()[0]
-    # d rows of the null space that are independent: if these classes are tied to each other,
-    # only the constant change is left, so d - 1 pair columns among them repair the code.
+    # d independent rows of the null space. If pair columns connect these d classes, only the
+    # constant change is left. So d - 1 pair columns are enough.
     _, pivots = qr(null.T, mode="r", pivoting=True)
     anchor, *others = sorted(pivots[: null.shape[1]].tolist())
     return undetermined.tolist(), anchor, others
 
 
 def _groups_that_meet(code: Code) -> list[list[int]]:
-    """Return the classes grouped so that only classes of one group share columns."""
+    """Return groups of classes, such that no column has classes of two groups."""
     part = np.abs(code[:, ~lacks_a_sign(code, axis=0)]).astype(np.float32)
     n_groups, group = connected_components(part @ part.T > 0)
     return [(group == g).nonzero()[0].tolist() for g in range(n_groups)]

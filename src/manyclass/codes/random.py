@@ -1,14 +1,15 @@
-"""Random codes: of many draws of random columns, the one whose rows differ most.
+"""Random codes: draw many and keep the one whose rows differ most.
 
 Every column has both signs, and none is equal or opposite to another of its code. A sampler
-is asked for a number of draws. It returns them as an int8 array of shape (size, n_columns, k):
-each code is transposed, so that a column is contiguous.
+returns draws as an int8 array of shape (size, n_columns, k): each code is transposed, so that a
+column is contiguous.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,15 +34,29 @@ Sampler = Callable[[int, np.random.RandomState], Code]
 SPARSE: Letters = (1, 0, 0, -1)
 DENSE: Letters = (1, -1)
 
-_LISTABLE = 1024  # so many distinct columns or fewer are listed rather than drawn blindly
-_COUNTABLE = 64  # classes up to which all columns are counted, 2**63 and more
-_BATCH = 2**22  # random numbers, or entries of draws, held at once
-_COMPARED = 39  # leading entries that tell columns apart: 3**39 still fits in 64 bits
+_ROWS = 64  # classes compared at a time: a choice, with products of 64 x 64 in a core's cache
+
+
+class Effort(NamedTuple):
+    """Limits of the time and memory of a search for a random code."""
+
+    many: int = 1000
+    """The next two limits only hold for more classes."""
+    most_products: float = 5e11
+    """Products of entries of two rows, k^2 n_columns for a draw. A choice: some seconds."""
+    most_drawn: float = 2e8
+    """Entries of further draws, if no compared draw is usable. A choice: some seconds."""
+    batch: int = 2**22
+    """Entries of the draws that are held at once. A choice: 4 MB, and 16 MB in float32."""
+
+
+USUAL_EFFORT = Effort()
 
 
 def sampler_for(k: int, n_columns: int, letters: Letters) -> Sampler:
     """Return the sampler that finds distinct columns fastest."""
-    if n_distinct_columns(k, letters) <= max(_LISTABLE, 8 * n_columns):
+    listable = max(1024, 8 * n_columns)  # a choice: with so few, random columns often repeat
+    if n_distinct_columns(k, letters) <= listable:
         return ListedColumns(k, n_columns, letters)
     return FreshColumns(k, n_columns, letters)
 
@@ -49,31 +64,33 @@ def sampler_for(k: int, n_columns: int, letters: Letters) -> Sampler:
 def n_distinct_columns(k: int, letters: Letters) -> float:
     """Count columns with both signs, up to negation, by inclusion and exclusion.
 
-    Where they are more than any code can have, the number has too many digits to write down:
-    infinitely many.
+    The count is infinite for more than 64 classes: there are 2^63 columns or more, which is
+    more than any code can have.
     """
-    if k > _COUNTABLE:
+    if k > 64:
         return math.inf
     size = len(set(letters))
     return (size**k - 2 * (size - 1) ** k + (size - 2) ** k) // 2
 
 
 class ListedColumns:
-    """Draws by choice from the list of all columns, where blind draws would collide.
+    """Draw columns from the list of all columns, for small k.
 
-    Keeping the new ones of a stream of random columns is sampling without
-    replacement with probabilities proportional to weights, and so is keeping the
-    smallest of independent exponential times with these rates.
+    A stream of random columns without its repetitions is a sample without replacement, with
+    probabilities proportional to weights. The columns with the smallest of independent
+    exponential times, with the weights as rates, are such a sample too.
     """
 
-    def __init__(self, k: int, n_columns: int, letters: Letters) -> None:
-        self.n_columns = n_columns
+    def __init__(
+        self, k: int, n_columns: int, letters: Letters, batch: int = USUAL_EFFORT.batch
+    ) -> None:
+        self.n_columns, self.batch = n_columns, batch
         self.columns = _distinct_columns(k, letters)
         self.rates = 2.0 ** (self.columns == 0).sum(axis=1)  # there are two zeros in SPARSE
 
     def __call__(self, size: int, random: np.random.RandomState) -> Code:
         """Return ``size`` draws, shape (size, n_columns, k)."""
-        batch = max(1, _BATCH // len(self.columns))
+        batch = max(1, self.batch // len(self.columns))
         races = [self._race(min(batch, size - i), random) for i in range(0, size, batch)]
         return np.concatenate(races)
 
@@ -86,11 +103,11 @@ class ListedColumns:
 
 
 class FreshColumns:
-    """Draws entry by entry; columns that cannot stay are drawn again."""
+    """Draw entry by entry; draw columns that repeat or lack a sign again."""
 
     def __init__(self, k: int, n_columns: int, letters: Letters) -> None:
         self.k, self.n_columns = k, n_columns
-        # What each random byte spells: 4 letters of 2 bits or 8 of 1 bit.
+        # Each random byte gives 4 letters of 2 bits or 8 of 1 bit.
         self.spelling = _words(round(math.log(256, len(letters))), letters)
 
     def __call__(self, size: int, random: np.random.RandomState) -> Code:
@@ -124,24 +141,18 @@ def _distinct_columns(k: int, letters: Letters) -> Code:
 
 
 def _repeats(draws: Code) -> NDArray[np.bool_]:
-    """Tell which columns of each draw equal or negate an earlier one.
+    """Return which columns of each draw equal or negate an earlier one.
 
-    Columns are read as numbers in base 3. Beyond 39 classes the rest is not read:
-    that some columns are drawn again without need happens too rarely to matter.
+    Columns are compared as numbers in base 3, by their first 39 entries: 3^39 is the largest
+    power of 3 below 2^63. A column may be drawn again without need, but very rarely.
     """
-    head = draws[:, :, :_COMPARED]
+    head = draws[:, :, :39]
     number = np.abs(head @ 3 ** np.arange(head.shape[2], dtype=np.int64))
     order = number.argsort(axis=1, kind="stable")
     ranked = np.take_along_axis(number, order, axis=1)
     repeated = np.zeros(number.shape, dtype=bool)
     np.put_along_axis(repeated, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
     return repeated
-
-
-_ROWS = 64  # rows of a draw compared at a time
-_MANY = 1000  # classes, above which work is bounded:
-_MOST_PRODUCTS = 5e11  # of entries of two rows, k^2 l for all rows of a draw; some seconds
-_MOST_DRAWN = 2e8  # entries of draws that are only looked at for one that is usable
 
 
 def sparse_random(
@@ -152,15 +163,15 @@ def sparse_random(
     Entries are 0 with probability 1/2 and +1 or -1 with 1/4 each; every column has
     both signs and no column repeats or negates another. Of ``n_draws`` such codes
     the one with the largest minimum row distance is kept (Zadrozny, 2001, section
-    5), among those that identify the class probabilities. No code of fewer than
-    ``k - 1`` columns does; it need only tell the classes apart then, which is
-    enough for label decoders and for the coupling rule "least-squares". The default
-    falls below ``k - 1`` from k = 103 on.
+    5), among those that determine the class probabilities. A code with fewer than
+    ``k - 1`` columns never does. It only needs different rows then, which is enough for
+    label decoders and for the coupling rule "least-squares". The default number of
+    columns is below ``k - 1`` from k = 103 on.
 
-    With more than 1000 classes fewer codes are drawn, so that the search ends within seconds:
+    With more than 1000 classes fewer codes are drawn, so that the search takes seconds:
     at most ``5e11 / (k^2 n_columns)``, which with the default number of columns is 3326 for
-    1001 classes, 40 for 8000, and one from some 33,000 on. If none of them is usable, further
-    ones are drawn until one is.
+    1001 classes, 40 for 8000, and one from some 33,000 on. If none of them is usable, more
+    codes are drawn until one is.
 
     Parameters
     ----------
@@ -230,6 +241,7 @@ def _random_code(
     n_columns: int | None,
     n_draws: int,
     random_state: Seed,
+    effort: Effort = USUAL_EFFORT,
 ) -> Code:
     k = check_k(k)
     n_draws = check_integer("n_draws", n_draws, 1)
@@ -247,36 +259,38 @@ def _random_code(
     if n_columns == n_distinct:
         n_draws = 1  # all draws are the same up to order and sign
     sampler = sampler_for(k, n_columns, letters)
-    random, n_compared = check_random_state(random_state), _n_compared(k, n_columns, n_draws)
-    code = _best_draw(sampler, k, n_columns, n_compared, random)
+    random = check_random_state(random_state)
+    n_compared = _n_compared(k, n_columns, n_draws, effort)
+    code = _best_draw(sampler, k, n_columns, n_compared, random, effort.batch)
     if code is None and n_compared < n_draws:
-        n_draws = max(n_compared, min(n_draws, int(_MOST_DRAWN / (k * n_columns))))
+        n_draws = max(n_compared, min(n_draws, int(effort.most_drawn / (k * n_columns))))
         code = _usable_draw(sampler, k, n_columns, n_draws - n_compared, random)
     if code is None:
-        need = "identifies the class probabilities" if n_columns >= k - 1 else "tells classes apart"
+        determines = n_columns >= k - 1
+        need = "determines the class probabilities" if determines else "has different rows"
         raise ValueError(
             f"none of the n_draws={n_draws} random codes with n_columns={n_columns} for k={k} "
-            f"classes {need}. Raise {'n_draws or ' if k <= _MANY else ''}n_columns."
+            f"classes {need}. Raise {'n_draws or ' if k <= effort.many else ''}n_columns."
         )
     return code
 
 
-def _n_compared(k: int, n_columns: int, n_draws: int) -> int:
-    """Return from how many draws the best is chosen, by the work that it takes at most."""
-    if k <= _MANY:
+def _n_compared(k: int, n_columns: int, n_draws: int, effort: Effort = USUAL_EFFORT) -> int:
+    """Return how many draws to compare."""
+    if k <= effort.many:
         return n_draws
-    return min(n_draws, max(1, int(_MOST_PRODUCTS / (k**2 * n_columns))))
+    return min(n_draws, max(1, int(effort.most_products / (k**2 * n_columns))))
 
 
 def _acceptable(k: int, n_columns: int) -> Callable[[Code], bool]:
-    """Return what tells whether a code is usable."""
+    """Return the function that decides whether a code is usable."""
     return is_identifiable if n_columns >= k - 1 else tells_classes_apart
 
 
 def _usable_draw(
     sampler: Sampler, k: int, n_columns: int, n_draws: int, random: np.random.RandomState
 ) -> Code | None:
-    """Return the first acceptable draw, however far its rows are apart."""
+    """Return the first acceptable draw, whatever its row distance."""
     acceptable = _acceptable(k, n_columns)
     for _ in range(n_draws):
         code = np.ascontiguousarray(sampler(1, random)[0].T)
@@ -286,28 +300,33 @@ def _usable_draw(
 
 
 def _fewer_columns(k: int) -> str:
-    """Say what to do if a random code is too large.
+    """Return advice for a random code that is too large.
 
-    Two rows of n columns agree with a probability of at most 2^-n: for k(k - 1)/2 pairs not to,
-    it takes 2 log2(k) columns.
+    Two rows of n columns agree with a probability of at most 2^-n. With 2 log2(k) columns or
+    more, all k(k - 1)/2 pairs of rows are likely to differ.
     """
     enough = math.ceil(2 * math.log2(k))
     if is_buildable(k, enough):
-        return f"Ask for fewer by n_columns, but no less than {enough} to tell the classes apart."
-    return "Merge classes into groups: so many cannot be told apart by a random code that fits."
+        return f"Ask for fewer by n_columns, but for at least {enough}, so that all rows differ."
+    return "Merge classes into groups: a random code with different rows would be too large."
 
 
 def _best_draw(
-    sampler: Sampler, k: int, n_columns: int, n_draws: int, random: np.random.RandomState
+    sampler: Sampler,
+    k: int,
+    n_columns: int,
+    n_draws: int,
+    random: np.random.RandomState,
+    batch_entries: int = USUAL_EFFORT.batch,
 ) -> Code | None:
-    """Return the acceptable draw with the largest minimum row distance, the first of equals.
+    """Return the first acceptable draw with the largest minimum row distance.
 
-    As rho(u, v) = (n_columns - u.v) / 2, it has the smallest largest dot product.
+    As rho(u, v) = (n_columns - u.v) / 2, its largest dot product of two rows is the smallest.
     """
     if n_draws == 1:  # there is nothing to compare
         return _usable_draw(sampler, k, n_columns, 1, random)
     acceptable = _acceptable(k, n_columns)
-    batch = max(1, _BATCH // (k * max(n_columns, _ROWS)))
+    batch = max(1, batch_entries // (k * max(n_columns, _ROWS)))
     best, bar = None, math.inf
     for start in range(0, n_draws, batch):
         draws = sampler(min(batch, n_draws - start), random)
@@ -325,9 +344,9 @@ def _best_draw(
 def _largest_dots(draws: Code, bar: float) -> NDArray[np.float32]:
     """Return the largest dot product of two rows in each draw, if it is below ``bar``.
 
-    A draw is left as soon as it has reached the bar, with the value found so far: with many
-    classes most draws are, by their first rows. Those are looked at in all draws together. The
-    products are small integers, exact in single precision.
+    The search in a draw stops as soon as a product reaches the bar, with the value found so
+    far. With many classes this happens in the first rows of most draws, so these rows are
+    compared for all draws together. The products are small integers, exact in float32.
     """
     head = draws[:, :, :_ROWS].astype(np.float32)
     dots = head.swapaxes(1, 2) @ head
@@ -340,7 +359,7 @@ def _largest_dots(draws: Code, bar: float) -> NDArray[np.float32]:
 
 
 def _largest_dot(draw: Code, worst: float, bar: float) -> float:
-    """Go on where the first rows have been compared; further ones join in blocks."""
+    """Compare the rows after the first block with all rows before them, block by block."""
     n_rows = draw.shape[1]
     x = draw.astype(np.float32) if n_rows > _ROWS else draw
     for start in range(_ROWS, n_rows, _ROWS):

@@ -9,7 +9,7 @@ from manyclass.codes.checks import Code
 
 
 def pair_columns(code: Code) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | None:
-    """Find the columns of a one-vs-one code, whatever their order and signs.
+    """Find the columns of a one-vs-one code in any order and with any signs.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def pair_columns(code: Code) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | Non
         return None
     columns = np.arange(n_columns)
     first, second = np.triu_indices(k, 1)
-    # By far the most frequent, and worth a short cut.
+    # The most frequent case has a fast path.
     in_order = (code[first, columns] == 1).all() and (code[second, columns] == -1).all()
     if in_order and np.count_nonzero(code) == 2 * n_columns:
         return columns, np.zeros(n_columns, dtype=np.bool_)
@@ -53,14 +53,14 @@ def pair_columns(code: Code) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | Non
 def pairs_among(
     code: Code,
 ) -> tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]]:
-    """Return which columns compare two single classes, and these columns' + and - classes."""
+    """Return which columns compare two single classes, and the + and - class of each."""
     plus, minus = code == 1, code == -1
     is_pair = (plus.sum(axis=0) == 1) & (minus.sum(axis=0) == 1)
     return is_pair, plus.argmax(axis=0)[is_pair], minus.argmax(axis=0)[is_pair]
 
 
 def is_one_vs_rest(code: Code) -> bool:
-    """Tell whether column ``c`` puts class ``c`` against all others.
+    """Return whether column ``c`` compares class ``c`` with all others.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def is_one_vs_rest(code: Code) -> bool:
 
 
 def is_dense(code: Code) -> bool:
-    """Tell whether every class takes part in every column.
+    """Return whether every class takes part in every column.
 
     Parameters
     ----------

@@ -1,23 +1,8 @@
 """Values of binary models to classes: coupling rules, trained soft-max functions, decoders."""
 
-from manyclass.combiners.base import Combination, Combiner, names, register, resolve
-from manyclass.combiners.coupling import (
-    CouplingRule,
-    HastieTibshirani,
-    HastieTibshiraniNonIterative,
-    KullbackLeibler,
-    LeastSquares,
-    Logit,
-    NonIterative,
-    Normalize,
-    PriceEtAl,
-    RefregierVallet,
-    Vote,
-    WuLinWeng1,
-    WuLinWeng2,
-    Zadrozny,
-    couple,
-)
+from manyclass.combiners import coupling
+from manyclass.combiners.base import Combination, Combiner, names, register, registered, resolve
+from manyclass.combiners.coupling import *  # noqa: F403  (a new rule is exported there only)
 from manyclass.combiners.decoding import (
     Hamming,
     LabelDecoder,
@@ -32,33 +17,20 @@ from manyclass.combiners.srm_drm import DynamicReliabilityDecoder, StaticReliabi
 __all__ = [
     "Combination",
     "Combiner",
-    "CouplingRule",
     "DynamicReliabilityDecoder",
     "Hamming",
-    "HastieTibshirani",
-    "HastieTibshiraniNonIterative",
-    "KullbackLeibler",
     "LabelDecoder",
-    "LeastSquares",
-    "Logit",
     "LossBased",
     "LossWeighted",
     "MaxWins",
-    "NonIterative",
-    "Normalize",
-    "PriceEtAl",
-    "RefregierVallet",
     "SimplifiedSoftmax",
     "Softmax",
     "StaticReliabilityDecoder",
     "TrainedSoftmax",
-    "Vote",
     "WinnerTakesAll",
-    "WuLinWeng1",
-    "WuLinWeng2",
-    "Zadrozny",
-    "couple",
     "names",
     "register",
+    "registered",
     "resolve",
 ]
+__all__ += coupling.__all__

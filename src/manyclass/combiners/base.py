@@ -1,9 +1,9 @@
-"""What every combiner is: values of the binary models in, one column per class out.
+"""The base class of all combiners: values of the binary models in, one column per class out.
 
-Coupling rules (:mod:`manyclass.combiners.coupling`) and label decoders
-(:mod:`manyclass.combiners.decoding`) are combiners. A combiner says by class attributes
-what it takes, which codes it accepts and whether it yields probabilities, so
-that nobody has to ask for its name.
+Coupling rules (:mod:`manyclass.combiners.coupling`), trained soft-max functions
+(:mod:`manyclass.combiners.softmax`) and label decoders (:mod:`manyclass.combiners.decoding`) are
+combiners. Class attributes say what a combiner takes, which codes it accepts and whether it
+gives probabilities. No other code needs to test its name.
 """
 
 from __future__ import annotations
@@ -26,40 +26,57 @@ _REGISTRY: dict[str, type[Combiner]] = {}
 
 
 class Combination(NamedTuple):
-    """What a combiner answers for ``n`` rows and ``k`` classes."""
+    """The result of a combiner for ``n`` rows and ``k`` classes."""
 
     values: NDArray[np.float64]
     """Class probabilities or class scores, shape (n, k)."""
     iterations: NDArray[np.int32]
-    """Iterations spent on each row; 1 where the rule has a closed form."""
+    """Iterations spent on each row; 1 where the rule has a closed form. Shape (n,)."""
     converged: NDArray[np.bool_]
-    """Whether each row reached the rule's tolerance."""
+    """Whether each row reached the rule's tolerance. Shape (n,)."""
+    incoherence: NDArray[np.float64] = np.empty(0)
+    """How far the binary models contradict each other on each row: the weighted
+    root-mean-square of ``r_b - q_b(p)``. Shape (n,); (0,) unless it was asked for."""
+
+    @property
+    def p(self) -> NDArray[np.float64]:
+        """The class probabilities: another name for ``values``."""
+        return self.values
+
+    @classmethod
+    def in_closed_form(cls, values: NDArray[np.float64]) -> Combination:
+        """Return values that needed no iterations."""
+        n = len(values)
+        return cls(values, np.ones(n, dtype=np.int32), np.ones(n, dtype=np.bool_))
 
 
 class Combiner(BaseEstimator, ABC):
-    """Base of coupling rules and label decoders.
+    """Base of coupling rules, trained soft-max functions and label decoders.
 
     Subclasses set the class attributes below and implement :meth:`combine`.
-    They are scikit-learn estimators in the sense of ``get_params``, ``clone``
-    and nested parameters, so ``combiner__tol`` can be searched over.
+    They have ``get_params``, ``clone`` and nested parameters as all scikit-learn
+    estimators do, so a search can vary ``combiner__tol``.
     """
 
     key: ClassVar[str]
-    """The name that resolves to this combiner."""
+    """The name of this combiner."""
     takes: ClassVar[Literal["probabilities", "scores"]]
-    """Whether :meth:`combine` reads binary probabilities or margins."""
+    """Whether :meth:`combine` takes binary probabilities or margins."""
     accepts: ClassVar[Literal["any", "one-vs-one", "one-vs-rest"]] = "any"
     """The codes it is defined for."""
     gives_probabilities: ClassVar[bool]
-    """Whether the answer is a distribution over the classes."""
+    """Whether the values are a distribution over the classes."""
 
     def measure(self) -> Reliability | None:
-        """Return the unfitted measure of reliability that this combiner is weighted by."""
+        """Return the unfitted measure of the reliabilities that :meth:`combine` takes as weights.
+
+        None if this combiner does not use reliabilities.
+        """
         return None
 
     @property
     def learns(self) -> bool:
-        """Whether out-of-sample scores are to be given to :meth:`fit` first."""
+        """Whether this combiner needs :meth:`fit`, with out-of-sample scores, before use."""
         return False
 
     def fit(
@@ -69,7 +86,7 @@ class Combiner(BaseEstimator, ABC):
         code: NDArray[np.int8],
         sample_weight: NDArray[np.float64],
     ) -> Combiner:
-        """Learn how to combine, where there is something to learn.
+        """Learn from out-of-sample values; combiners that do not learn return themselves.
 
         Parameters
         ----------
@@ -82,13 +99,14 @@ class Combiner(BaseEstimator, ABC):
 
         Notes
         -----
-        Where this takes ``folds``, too, it is given the number of the fold that left each
-        row out, -1 for none, if there are such numbers: for a cross-validation of its own.
+        A subclass whose ``fit`` also has a parameter ``folds`` gets the number of the fold that
+        left each row out, -1 for none, if the scores come from folds. It can use the same folds
+        for a cross-validation.
         """
         return self
 
     def check_code(self, code: NDArray[np.int8]) -> None:
-        """Raise a ``ValueError`` that names both parties if they do not fit."""
+        """Raise a ``ValueError`` if this combiner is not defined for the code."""
         fits = {
             "any": lambda: True,
             "one-vs-one": lambda: codes.pair_columns(code) is not None,
@@ -124,7 +142,7 @@ class Combiner(BaseEstimator, ABC):
             ignore it. Combiners with a :meth:`measure` get the reliabilities,
             shape (l,) or (n, l).
         n_jobs : int, optional
-            Threads to use. The answer does not depend on it.
+            Number of threads. The result does not depend on it.
 
         Returns
         -------
@@ -138,13 +156,23 @@ def register(cls: type[Combiner]) -> type[Combiner]:
     return cls
 
 
+def unregister(name: str) -> None:
+    """Forget a combiner, for instance one that a test has registered."""
+    del _REGISTRY[name]
+
+
+def registered() -> dict[str, type[Combiner]]:
+    """Return the classes of all registered combiners, by name."""
+    return dict(_REGISTRY)
+
+
 def names() -> list[str]:
     """Return the names of all registered combiners, in alphabetical order."""
     return sorted(_REGISTRY)
 
 
 def resolve(combiner: str | Combiner) -> Combiner:
-    """Turn a name into a combiner with default options; pass objects through."""
+    """Return the combiner of a name, with default options; return objects unchanged."""
     if isinstance(combiner, Combiner):
         return combiner
     if isinstance(combiner, str) and combiner in _REGISTRY:
@@ -156,7 +184,7 @@ def resolve(combiner: str | Combiner) -> Combiner:
 
 
 def own_copy(combiner: str | Combiner) -> Combiner:
-    """Return an unfitted copy that breaks ties the same way at every call."""
+    """Return an unfitted copy, with a fixed seed so that each call breaks ties the same way."""
     copy: Combiner = clone(resolve(combiner))
     if hasattr(copy, "random_state"):
         copy.random_state = as_seed(copy.random_state)

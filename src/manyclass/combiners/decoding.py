@@ -1,8 +1,8 @@
 """Label decoders: margins of the binary models in, one score per class out.
 
-The class with the highest score is the label; ties are broken by
-:mod:`manyclass.combiners.ties`. Margins carry the side in their sign: probabilities become
-margins by subtracting 1/2. Infinite margins count as very large ones.
+The class with the highest score is the label; :mod:`manyclass.combiners.ties` breaks ties.
+A positive margin means the positive side of its column. To use probabilities as margins,
+subtract 1/2. Infinite margins are replaced by very large ones.
 """
 
 from __future__ import annotations
@@ -16,18 +16,15 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from manyclass._lib.messages import quoted
+from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
 from manyclass.combiners.base import Combination, Combiner, register
-from manyclass.combiners.ties import as_seed, break_ties
-
-_BLOCK = 2**18  # entries of the largest temporary array
-_EPS = float(np.finfo(np.float64).eps)
-_HUGE = 1e300  # stands for infinity, and leaves room to add millions of it
+from manyclass.combiners.ties import LARGEST_MARGIN, as_seed, break_ties
 
 Array = NDArray[np.float64]
 Code = NDArray[np.int8]
 Loss = Callable[[Array], Array]
 Scorer = Callable[[Array], Array]  # margins (l, rows) to class scores (k, rows)
-Total = Callable[[Code, Array, Array], Scorer]  # of a code, and of zeros and divisor per class
+Total = Callable[[Code, Array, Array], Scorer]  # from a code, zeros and divisor of each class
 
 
 class LabelDecoder(Combiner):
@@ -53,6 +50,7 @@ class LabelDecoder(Combiner):
         weights: Array | None = None,
         *,
         n_jobs: int | None = None,
+        block_entries: int = BLOCK_ENTRIES,
     ) -> Combination:
         """Score the classes; see :meth:`manyclass.combiners.base.Combiner.combine`."""
         code = np.asarray(code)
@@ -61,20 +59,18 @@ class LabelDecoder(Combiner):
         n, (k, n_columns) = len(values), code.shape
         scorer = self._scorer(code)
         scores = np.empty((n, k))
-        step = max(1, _BLOCK // (k + 2 * n_columns))
-        for start in range(0, n, step):
-            rows = slice(start, start + step)
-            scores[rows] = scorer(as_block(values[rows], start)).T
-        break_ties(scores, values, code, as_seed(self.random_state))
-        return Combination(scores, np.ones(n, dtype=np.int32), np.ones(n, dtype=np.bool_))
+        for rows in row_blocks(n, k + 2 * n_columns, block_entries):
+            scores[rows] = scorer(as_block(values[rows], rows.start)).T
+        break_ties(scores, values, code, as_seed(self.random_state), block_entries)
+        return Combination.in_closed_form(scores)
 
 
 @register
 class MaxWins(LabelDecoder):
     """Max-wins voting over the pairs of classes (one-vs-one).
 
-    The score is the number of pairs a class wins; a margin of 0 gives half a
-    vote to either side.
+    The score is the number of pairs that a class wins; a margin of 0 gives half a
+    vote to each side.
 
     Parameters
     ----------
@@ -173,8 +169,8 @@ class Hamming(LabelDecoder):
 class LossBased(LabelDecoder):
     """The class whose row of the code suffers the least loss under the margins.
 
-    The score is ``-sum_b L(M_cb f_b)``, where a zero of the code counts ``L(0)``.
-    With the exponential loss it is ``-log sum_b exp(-M_cb f_b)``: the logarithm
+    The score is ``-sum_b L(M_cb f_b)``, where a zero of the code adds ``L(0)``.
+    With the exponential loss it is ``-log sum_b exp(-M_cb f_b)``. The logarithm
     keeps the order of the classes, and large margins do not overflow.
 
     Parameters
@@ -184,14 +180,14 @@ class LossBased(LabelDecoder):
         ``"logistic"`` (log(1 + exp(-y))), ``"hinge"`` (max(0, 1 - y)),
         ``"squared"`` ((1 - y)^2, with y limited to 1e7 in size) and
         ``"binomial-deviance"`` (log(1 + exp(-2y))), or a function that maps an
-        array of y elementwise. Infinite losses count as very large ones.
+        array of y elementwise. Infinite losses are replaced by very large ones.
     random_state : int, RandomState or None, default=0
         Seed for ties; see :func:`manyclass.combiners.ties.as_seed`.
 
     Notes
     -----
-    Scores nearer to the best than the rounding of their sums are set equal to
-    it: otherwise the order of the columns, not the seed, would decide ties.
+    A score that differs from the best only by rounding errors is set equal to it.
+    Otherwise the order of the columns, not the seed, would break the tie.
 
     References
     ----------
@@ -225,17 +221,17 @@ class LossBased(LabelDecoder):
         return _resolve_loss(self.loss)(code, *self._zeros_and_divisor(code))
 
     def _zeros_and_divisor(self, code: Code) -> tuple[Array, Array]:
-        """Return, per class, how often L(0) counts and by what the sum is divided."""
+        """Return for each class how many times L(0) is added, and the divisor of the sum."""
         return np.count_nonzero(code == 0, axis=1) * 1.0, np.ones(len(code))
 
 
 @register
 class LossWeighted(LossBased):
-    """Loss-based decoding in which only the columns of a class count.
+    """Loss-based decoding that only uses the columns in which a class takes part.
 
     The score is minus the mean of ``L(M_cb f_b)`` over the columns with
-    ``M_cb != 0`` (its logarithm, with the exponential loss), so that classes
-    with many zeros are neither favoured nor punished.
+    ``M_cb != 0`` (its logarithm, with the exponential loss). Zeros of the code give
+    a class neither an advantage nor a disadvantage.
 
     Parameters
     ----------
@@ -279,19 +275,19 @@ def check_margins(values: Array, code: Code) -> Array:
 
 
 def check_known(values: Array, first: int = 0) -> None:
-    """Raise a ``ValueError`` that names the first NaN; ``first`` is the number of the first row."""
+    """Raise a ``ValueError`` if there is a NaN; ``first`` is the number of the first row."""
     rows, columns = np.nonzero(np.isnan(values))
     if len(rows):
         raise ValueError(
             f"values contains NaN at row {first + rows[0]}, column {columns[0]}: every binary "
-            "model must give a margin for every sample; look at the model of that column."
+            "model must give a margin for every sample. Check the model of that column."
         )
 
 
 def as_block(values: Array, start: int) -> Array:
-    """Return rows as finite margins, transposed so that samples lie side by side."""
+    """Return finite margins of shape (l, rows)."""
     check_known(values, start)
-    return np.clip(np.ascontiguousarray(values.T), -_HUGE, _HUGE)
+    return np.clip(np.ascontiguousarray(values.T), -LARGEST_MARGIN, LARGEST_MARGIN)
 
 
 def _linear(y: Array) -> Array:
@@ -307,7 +303,7 @@ def _hinge(y: Array) -> Array:
 
 
 def _squared(y: Array) -> Array:
-    # Sums of larger squares could no longer tell (1 - y)^2 from (1 + y)^2.
+    # For larger y, (1 - y)^2 and (1 + y)^2 are equal in float64.
     return np.square(1.0 - np.clip(y, -1e7, 1e7))
 
 
@@ -316,7 +312,7 @@ def _binomial_deviance(y: Array) -> Array:
 
 
 def _guarded(loss: Loss) -> Loss:
-    """Wrap a user's loss so that what it returns can be relied on."""
+    """Wrap a user's loss with checks of what it returns."""
 
     def guarded(y: Array) -> Array:
         with np.errstate(over="ignore"):  # infinite losses are clipped below
@@ -331,7 +327,7 @@ def _guarded(loss: Loss) -> Loss:
                 f"loss returned NaN for y = {y[np.isnan(values)][0]:g}: it must be defined for "
                 "every real y."
             )
-        return np.clip(values, -_HUGE, _HUGE)
+        return np.clip(values, -LARGEST_MARGIN, LARGEST_MARGIN)
 
     return guarded
 
@@ -339,10 +335,10 @@ def _guarded(loss: Loss) -> Loss:
 def _sum_of_losses(loss: Loss, code: Code, zeros: Array, divisor: Array) -> Scorer:
     """Score by minus the sum of the losses of each row of the code.
 
-    M_cb takes three values, so the sum over b of L(M_cb f_b) is a product of
+    M_cb takes three values, so the sum over b of L(M_cb f_b) is the product of
     [M == 1, M == -1] with [L(f), L(-f)], plus L(0) for the zeros. The matrix is
-    sparse for the sake of one-vs-one codes, and because a sparse product adds in
-    the same order for any number of rows, which BLAS does not.
+    sparse for two reasons: one-vs-one codes have many zeros, and a sparse product adds
+    in the same order for any number of rows, which BLAS does not.
     """
     sides = csr_array(np.hstack([code == 1, code == -1]).astype(np.float64))
     zeros, divisor = zeros[:, None], divisor[:, None]
@@ -360,7 +356,7 @@ def _sum_of_losses(loss: Loss, code: Code, zeros: Array, divisor: Array) -> Scor
 
 def _log_sum_exp(code: Code, zeros: Array, divisor: Array) -> Scorer:
     """Score by minus the logarithm of the sum of exp(-M_cb f_b), as above."""
-    noise = _relative_noise(code)
+    noise, eps = _relative_noise(code), float(np.finfo(np.float64).eps)
     with np.errstate(divide="ignore"):  # no zeros: log 0 = -inf adds nothing
         log_zeros = np.log(zeros)
     rows = [np.flatnonzero(row) for row in code]
@@ -371,20 +367,20 @@ def _log_sum_exp(code: Code, zeros: Array, divisor: Array) -> Scorer:
         for c, used in enumerate(rows):
             y = np.vstack([signs[c] * f[used], np.full(f.shape[1], log_zeros[c])])
             top = y.max(axis=0)
-            # cumsum, as sum would add a single sample in another order than several.
+            # sum adds in an order that depends on the number of samples; cumsum does not.
             totals[c] = top + np.log(np.cumsum(np.exp(y - top), axis=0)[-1] / divisor[c])
-        return _level(-totals, noise + 4.0 * _EPS * np.abs(totals))
+        return _level(-totals, noise + 4.0 * eps * np.abs(totals))
 
     return score
 
 
 def _relative_noise(code: Code) -> float:
-    """Bound the relative rounding error of a sum over the columns, generously."""
-    return 4.0 * _EPS * (code.shape[1] + 1)
+    """Return an upper bound of the relative rounding error of a sum over the columns."""
+    return 4.0 * float(np.finfo(np.float64).eps) * (code.shape[1] + 1)
 
 
 def _level(scores: Array, noise: Array) -> Array:
-    """Raise to the best score those that rounding alone may have put below it."""
+    """Set scores that are below the best only by rounding errors equal to the best."""
     winner = scores.argmax(axis=0)[None]
     best = np.take_along_axis(scores, winner, axis=0)
     slack = noise + np.take_along_axis(noise, winner, axis=0)

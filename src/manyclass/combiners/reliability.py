@@ -1,12 +1,14 @@
-"""How far each binary machine can be trusted, at a place or altogether (Liu & Zheng 2005).
+"""Measures: the reliability of each binary model, overall or near a sample (Liu & Zheng 2005).
 
-A support vector machine minimises ``|w|^2 / 2 + C sum_i xi_i``. Divided by C and by
-the number N of samples, the minimum says how well it did: its reliability is
-``exp(-(|w|^2 / (2 C N) + mean slack))``. The mean is taken over all samples (static) or over
-samples near the one to be classified (dynamic). Slacks are
-``xi_i = max(0, 1 - y_i f(x_i))``, also of machines that were fitted with their squares.
+The decoders that use these measures are in :mod:`manyclass.combiners.srm_drm`.
 
-A weight of a sample counts as that many copies of it, everywhere.
+A support vector machine minimises ``|w|^2 / 2 + C sum_i xi_i``. The minimum, divided by C and
+by the number N of samples, measures how well the machine fits. Its reliability is
+``exp(-(|w|^2 / (2 C N) + mean slack))``. The mean is over all samples (static), or over the
+samples near the one to classify (dynamic). Slacks are ``xi_i = max(0, 1 - y_i f(x_i))``, even if
+the machine was fitted with squared slacks.
+
+A sample of weight w has the same effect as w copies of it.
 """
 
 from __future__ import annotations
@@ -23,20 +25,16 @@ from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms
 
 from manyclass._lib.compiled import kernel
+from manyclass._lib.row_blocks import BLOCK_ENTRIES
 from manyclass._lib.rows import without_duplicates
 from manyclass.banks.base import Evidence
-
-BLOCK = 2**18  # entries of a list of neighbours
-DISTANCES = 2**20  # between sparse samples held at a time, with copies 30 MB
-ROUNDING = 1e-13  # of squared distances, relative to the squares they are made of
-LARGEST = 1e100  # coordinate: its square is finite
 
 Array = NDArray[np.float64]
 Code = NDArray[np.int8]
 
 
 class Reliability(ABC):
-    """A measure of the reliability of every binary machine."""
+    """Base of the measures of the reliability of every binary model."""
 
     @abstractmethod
     def fit(
@@ -53,9 +51,9 @@ class Reliability(ABC):
         ----------
         X, y, code : training data, class indices, code matrix
         evidence : Evidence
-            What the machines' objective says about them.
+            Margins and penalties of the training set, from the fitted bank.
         scores : array of shape (n, l) or None
-            Out-of-sample scores, where something is to be chosen by them; NaN where
+            Out-of-sample scores, for measures that choose a parameter by them; NaN where
             there are none.
         """
 
@@ -71,7 +69,7 @@ class StaticReliability(Reliability):
     ----------
     values_ : ndarray of shape (l,)
         The reliabilities. At the minimum of the hinge loss they are at least
-        ``exp(-1)``: the machine w = 0 has no larger objective.
+        ``exp(-1)``, the reliability of w = 0.
 
     References
     ----------
@@ -101,7 +99,7 @@ class StaticReliability(Reliability):
         evidence: Evidence,
         scores: Array | None = None,
     ) -> StaticReliability:
-        """Measure on the training set; X and ``scores`` are not read."""
+        """Measure on the training set; X and ``scores`` are not used."""
         rows, weights = counted(evidence)
         sides = code[y[rows]]
         self.values_ = _static(
@@ -115,19 +113,18 @@ class StaticReliability(Reliability):
 
 
 class DynamicReliability(Reliability):
-    """Reliability at a place: the mean slack is that of samples near by.
+    """Reliability near a sample: the mean slack of its neighbours.
 
-    Of the ``n_neighbors`` training samples next to x, those count that the machine puts
-    on the side where it puts x; a margin of 0 is on the negative side. Where there are
-    none, the reliability is the static one.
+    The mean is over those of the ``n_neighbors`` nearest training samples that the binary
+    model puts on the same side as x. A margin of 0 is on the negative side. If no neighbour is
+    on that side, the reliability is the static one.
 
     Parameters
     ----------
     n_neighbors : int, default=15
-        Neighbours by Euclidean distance; all samples if there are fewer. Where several
-        contend for the last places at the same distance, they share them. With sample
-        weights, neighbours are taken until their weights add up to this number, the last
-        in part.
+        Number of neighbours by Euclidean distance; all samples if there are fewer. Samples at
+        the same distance share the last places equally. With sample weights, neighbours are
+        added until their weights sum to this number; the last one counts in part.
 
     Attributes
     ----------
@@ -143,7 +140,7 @@ class DynamicReliability(Reliability):
 
     Examples
     --------
-    The sample at 0.5 is on the wrong side of the machine f(x) = 2 x:
+    The sample at 0.5 is on the wrong side of the model f(x) = 2 x:
 
     >>> import numpy as np
     >>> from manyclass.banks import Evidence
@@ -168,17 +165,27 @@ class DynamicReliability(Reliability):
         evidence: Evidence,
         scores: Array | None = None,
     ) -> DynamicReliability:
-        """Keep the training samples and their slacks; ``scores`` are not read."""
+        """Keep the training samples and their slacks; ``scores`` are not used."""
         self.n_neighbors_ = _check_size(self.n_neighbors)
         self._keep(X, y, code, evidence, self.n_neighbors_)
         return self
 
-    def of(self, X, scores: Array) -> Array:
-        """Return the reliabilities at rows X with these scores, shape (n, l)."""
-        return self._of_sizes(X, scores, [self.n_neighbors_])[0]
+    def of(
+        self,
+        X,
+        scores: Array,
+        block_entries: int = BLOCK_ENTRIES,
+        most_distances: int | None = None,
+    ) -> Array:
+        """Return the reliabilities at rows X with these scores, shape (n, l).
+
+        The other arguments limit memory: see :meth:`Neighbours.around`.
+        """
+        sizes = [self.n_neighbors_]
+        return self._of_sizes(X, scores, sizes, None, block_entries, most_distances)[0]
 
     def _keep(self, X, y, code: Code, evidence: Evidence, size: int) -> None:
-        """Keep what is needed of the training set, for neighbourhoods of about this size."""
+        """Keep slacks, sides and an index of the samples, for neighbourhoods of about this size."""
         _check_input_space(evidence)
         X = without_duplicates(
             check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
@@ -187,22 +194,29 @@ class DynamicReliability(Reliability):
         sides, margins = code[y[rows]], evidence.margins[rows]
         self._slacks, self._penalty = _slacks(margins, sides), _penalty(evidence)
         self.static_ = _static(self._penalty, self._slacks, sides, weights)
-        # The side that the machine puts a sample on; 0 where it took no part.
+        # The side that the model predicts for a sample; 0 where the sample took no part.
         self._sides = np.where(sides == 0, 0, _sides(margins)).astype(np.int8)
         self._neighbours = Neighbours(X if len(rows) == len(y) else X[rows], weights, size)
 
     def _of_sizes(
-        self, X, scores: Array, sizes: Sequence[int], own: NDArray[np.intp] | None = None
+        self,
+        X,
+        scores: Array,
+        sizes: Sequence[int],
+        own: NDArray[np.intp] | None = None,
+        block_entries: int = BLOCK_ENTRIES,
+        most_distances: int | None = None,
     ) -> Array:
-        """Return the reliabilities (sizes, n, l) by neighbourhoods of these sizes, eq. (12).
+        """Return the reliabilities (sizes, n, l) for neighbourhoods of these sizes, eq. (12).
 
-        ``own`` are samples to be left out of the neighbourhood of each row.
+        ``own[i]`` is a sample that does not count as a neighbour of row i.
         """
         X = without_duplicates(
             check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
         )
         sides, means = _sides(scores), np.empty((len(sizes), *scores.shape))
-        for rows, nearest in self._neighbours.around(X, max(sizes), own):
+        around = self._neighbours.around(X, max(sizes), own, block_entries, most_distances)
+        for rows, nearest in around:
             for s, size in enumerate(sizes):
                 shares, _ = nearest.shares(size)
                 means[s, rows] = _mean_slacks(
@@ -213,32 +227,33 @@ class DynamicReliability(Reliability):
 
 
 class Nearest(NamedTuple):
-    """For each of r rows the c samples nearest to it, in ascending order of distance."""
+    """The c nearest samples of each of r rows, in ascending order of distance."""
 
     samples: NDArray[np.intp]
-    """Which samples, shape (r, c)."""
+    """Indices of the samples, shape (r, c)."""
     weights: Array
-    """How often they count, shape (r, c)."""
+    """Their weights, shape (r, c)."""
     squared: Array
     """Their squared distances, shape (r, c)."""
     tolerance: Array
-    """Within which squared distances are the same, shape (r,)."""
+    """Squared distances that differ by no more count as equal, shape (r,)."""
 
     def at(self, rows: NDArray[np.bool_]) -> Nearest:
-        """Return those of some of the rows."""
+        """Return the neighbours of some of the rows."""
         arrays = self.samples, self.weights, self.squared, self.tolerance
         return Nearest._make(array[rows] for array in arrays)
 
     def shares(self, size: int) -> tuple[Array, NDArray[np.bool_]]:
-        """Return how often they count in a neighbourhood of this size.
+        """Return the weight of each sample in a neighbourhood of this size.
 
-        Samples at the same distance share what nearer ones have left of the size.
+        The weights of a row sum to ``size``. The nearest samples come first; samples at the
+        same distance share the rest equally.
 
         Returns
         -------
         shares : array of shape (r, c)
         enough : bool array of shape (r,)
-            False where samples beyond these may have a share too.
+            False if the neighbourhood may contain samples beyond these c.
         """
         shares, enough = np.zeros_like(self.weights), np.empty(len(self.weights), dtype=np.bool_)
         _share_out(float(size), self.weights, self.squared, self.tolerance, shares, enough)
@@ -248,48 +263,58 @@ class Nearest(NamedTuple):
 class Neighbours:
     """Neighbourhoods of a given size among weighted samples, by Euclidean distance.
 
-    The distances are compared with a tolerance for their rounding: what does not
-    depend on more than that, such as the order of the samples or the number of rows asked
-    for at a time, does not change the answer.
+    Distances that differ only by rounding errors count as equal. So the order of the samples
+    and the number of rows in a call do not change the result.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n, n_features)
         The samples.
     weights : array of shape (n,)
-        How often each of them counts; positive.
+        Their weights; positive.
     size : int
-        The size that is asked for most.
+        The usual size of a neighbourhood.
     """
 
     def __init__(self, X, weights: Array, size: int):
         self.weights = weights
         self.sparse = issparse(X)
         X = _bounded(X)
-        if not self.sparse:  # distances do not change with the origin, but their cancellation does
+        if not self.sparse:  # centred samples have smaller rounding errors in their distances
             self.origin = X.mean(axis=0)
             X -= self.origin
         self.radius = row_norms(X).max()
-        from sklearn.neighbors import NearestNeighbors  # costly, and needed here only
+        from sklearn.neighbors import NearestNeighbors  # a slow import, only needed here
 
         self.index = NearestNeighbors(n_neighbors=self._guess(size)).fit(X)
 
     def around(
-        self, X, most: int, own: NDArray[np.intp] | None = None
+        self,
+        X,
+        most: int,
+        own: NDArray[np.intp] | None = None,
+        block_entries: int = BLOCK_ENTRIES,
+        most_distances: int | None = None,
     ) -> Iterator[tuple[NDArray[np.intp], Nearest]]:
-        """Yield a few rows of X at a time and the samples around them, every row once.
+        """Yield a few rows of X at a time with the samples around them; every row once.
 
         Parameters
         ----------
         X : array or CSR matrix of m rows
         most : int
-            The largest size of a neighbourhood that will be asked for.
+            The largest size of a neighbourhood that the caller needs.
         own : int array of shape (m,), optional
-            A sample per row that does not count there.
+            For each row, a sample that does not count as its neighbour.
+        block_entries : int
+            Numbers in the list of neighbours of a few rows.
+        most_distances : int, optional
+            Distances between sparse samples held at a time; four times ``block_entries`` by
+            default, which takes 30 MB with scikit-learn's copies.
         """
+        most_distances = 4 * block_entries if most_distances is None else most_distances
         pending, count = np.arange(X.shape[0]), self._guess(most)
         while len(pending):
-            step, short = self._rows_at_a_time(X, count), []
+            step, short = self._rows_at_a_time(X, count, block_entries, most_distances), []
             for first in range(0, len(pending), step):
                 rows = pending[first : first + step]
                 nearest = self._nearest(X[rows], count, None if own is None else own[rows])
@@ -304,17 +329,18 @@ class Neighbours:
         weights = self.weights[samples]
         if own is not None:
             weights[samples == own[:, None]] = 0.0
-        tolerance = ROUNDING * (row_norms(X) + self.radius) ** 2
+        # Rounding error of |a - b|^2, with a wide margin: some hundred times the float64 epsilon.
+        tolerance = 1e-13 * (row_norms(X) + self.radius) ** 2
         return Nearest(samples, weights, distances**2, tolerance)
 
-    def _rows_at_a_time(self, X, width: int) -> int:
-        """Return for how many rows neighbours are listed, ``width`` numbers per row."""
-        if self.sparse:  # scikit-learn holds all distances of the rows it is asked for
-            return max(1, min(BLOCK // width, DISTANCES // len(self.weights)))
-        return max(1, BLOCK // max(width, X.shape[1]))
+    def _rows_at_a_time(self, X, width: int, entries: int, distances: int) -> int:
+        """Return how many rows a block has, with ``width`` neighbours per row."""
+        if self.sparse:  # scikit-learn holds the distances of a block to all samples
+            return max(1, min(entries // width, distances // len(self.weights)))
+        return max(1, entries // max(width, X.shape[1]))
 
     def _guess(self, size: int) -> int:
-        """Return how many samples to list: the size, one left out, and one beyond."""
+        """Return how many samples to list: the size, one that is left out, and the next one."""
         return int(min(size / self.weights.mean() + 2, len(self.weights)))
 
     def _moved(self, X):
@@ -343,7 +369,7 @@ def _share_out(size, weights, squared, tolerance, shares, enough):
 
 @kernel
 def _mean_slacks(samples, shares, slacks, sides, own_sides):
-    """Return sum xi / k_x over the neighbours on the same side; NaN where there are none."""
+    """Return the mean slack of the neighbours on the same side; NaN where there are none."""
     means, k_x = np.zeros(own_sides.shape), np.empty(own_sides.shape[1])
     for i in range(means.shape[0]):
         k_x[:] = 0.0
@@ -360,19 +386,19 @@ def _mean_slacks(samples, shares, slacks, sides, own_sides):
 
 
 def counted(evidence: Evidence) -> tuple[NDArray[np.intp], Array]:
-    """Return the rows that count, and how often."""
+    """Return the rows of positive weight, and their weights."""
     weights = np.ones(len(evidence.margins)) if evidence.weights is None else evidence.weights
     rows = np.flatnonzero(weights > 0)
     return rows, weights[rows]
 
 
 def _penalty(evidence: Evidence) -> Array:
-    """Return |w|^2 / (2 C N); a kernel that is not positive definite may put it below 0."""
+    """Return |w|^2 / (2 C N), or 0: it is negative for some kernels that are not definite."""
     return np.maximum(evidence.penalty, 0.0)
 
 
 def _slacks(margins: Array, sides: Code) -> Array:
-    """Return (1 - y f)_+; 0 where a sample takes no part."""
+    """Return max(0, 1 - y f); 0 where a sample takes no part."""
     slacks = np.maximum(1.0 - np.where(sides < 0, -margins, margins), 0.0)
     return np.where(sides == 0, 0.0, slacks)
 
@@ -387,11 +413,12 @@ def _sides(margins: Array) -> NDArray[np.int8]:
 
 
 def _bounded(X):
-    """Limit the coordinates, whose squares would overflow."""
+    """Limit the coordinates so that sums of their squares do not overflow."""
+    largest = 1e100
     if not issparse(X):
-        return np.clip(X, -LARGEST, LARGEST)
+        return np.clip(X, -largest, largest)
     X = X.copy()
-    X.data = np.clip(X.data, -LARGEST, LARGEST)
+    X.data = np.clip(X.data, -largest, largest)
     return X
 
 
@@ -404,7 +431,7 @@ def _check_size(n_neighbors) -> int:
 def _check_input_space(evidence: Evidence) -> None:
     if evidence.pairwise:
         raise ValueError(
-            "dynamic reliability looks for neighbours of X, but X is a precomputed kernel: there "
-            "is no input space to measure distances in. Use the static reliability ('srm'), or "
-            "pass the features and the kernel as a function."
+            "dynamic reliability needs the neighbours of each row of X, but X is a precomputed "
+            "kernel, which has no distances. Use the static reliability ('srm'), or pass the "
+            "features and the kernel as a function."
         )

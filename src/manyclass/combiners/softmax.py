@@ -1,25 +1,27 @@
 """Trained soft-max combination: margins in, class probabilities out (Duan et al. 2003).
 
-``P_c ∝ exp(sum_b w_cb M_cb f_b + w_c0)``, where the sum is over the columns that class c
-takes part in and all weights are non-negative: a large margin on its side speaks for a
-class. The weights are learned from out-of-sample margins, by penalised likelihood
+``P_c ∝ exp(sum_b w_cb M_cb f_b + w_c0)``. The sum is over the columns that class c takes
+part in. All weights are non-negative, so a large margin for its side raises the probability
+of a class. The weights are learned from out-of-sample margins, by penalised likelihood
 (:class:`Softmax`) or by likelihood alone (:class:`SimplifiedSoftmax`).
 
-For one-vs-rest codes, columns in any order, only the own column of a class has a weight,
-as in the paper: 2k parameters. For two classes the model is Platt's sigmoid (eq. 14, 15).
+In one-vs-rest codes a class only has a weight for its own column, as in the paper: 2k
+parameters. For two classes the model is Platt's sigmoid (eqs. 14 and 15).
 """
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from numbers import Integral, Real
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._lib.messages import warn
+from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
 from manyclass._lib.sklearn import check_sample_weight
 from manyclass.combiners.base import Combination, Combiner, register
 from manyclass.combiners.decoding import check_known, check_margins
@@ -27,6 +29,7 @@ from manyclass.combiners.softmax_solver import (
     Array,
     Code,
     Indices,
+    Likelihood,
     Minimum,
     Sample,
     limits_of,
@@ -35,17 +38,15 @@ from manyclass.combiners.softmax_solver import (
 )
 from manyclass.scores.folds import Fold, folds_again
 
-CANDIDATES: Array = np.exp2(np.arange(-15.0, 16.0))  # for C: section 3.2
-TOLERATED = 1.05  # also there
-SEARCH_TOL = 1e-6  # where figures are compared to 5 %
-BLOCK = 2**18  # margins combined at a time: 2 MB
-
 
 class TrainedSoftmax(Combiner):
-    """Base of the soft-max combiners: a subclass says how the weights are learned."""
+    """Base of the soft-max combiners: a subclass defines how the weights are learned."""
 
     takes = "scores"
     gives_probabilities = True
+    most_for_newton: ClassVar[int] = 2500
+    """With more weights than this, L-BFGS-B replaces Newton's method: see
+    :func:`~manyclass.combiners.softmax_solver.minimise`."""
     tol: float
     max_iter: int
 
@@ -56,7 +57,12 @@ class TrainedSoftmax(Combiner):
 
     @abstractmethod
     def _learn(self, sample: Sample, folds: Indices | None) -> Minimum:
-        """Return the weights on scaled margins; set what tells how they were found."""
+        """Return the weights on scaled margins; set the attributes that describe the search."""
+
+    def _minimise(
+        self, likelihood: Likelihood, ridge: Array, tol: float, start: Minimum | None = None
+    ) -> Minimum:
+        return minimise(likelihood, ridge, tol, self.max_iter, start, self.most_for_newton)
 
     def fit(
         self,
@@ -77,10 +83,10 @@ class TrainedSoftmax(Combiner):
         code : int8 array of shape (k, l)
             A code matrix.
         sample_weight : array of shape (n,), optional
-            Weights, equal when omitted. Rows without weight are passed over.
+            Weights, equal when omitted. Rows of weight 0 are ignored.
         folds : int array of shape (n,), optional
-            The fold that left each row out when its margins were made, -1 for none. A search
-            by cross-validation takes these folds again; more than 10 are made 5 of.
+            The fold that left each row out when its margins were computed, -1 for none. A
+            search by cross-validation uses the same folds; more than 10 are merged into 5.
 
         Returns
         -------
@@ -105,6 +111,7 @@ class TrainedSoftmax(Combiner):
         weights: Array | None = None,
         *,
         n_jobs: int | None = None,
+        block_entries: int = BLOCK_ENTRIES,
     ) -> Combination:
         """Return class probabilities; see :meth:`manyclass.combiners.base.Combiner.combine`.
 
@@ -113,22 +120,20 @@ class TrainedSoftmax(Combiner):
         check_is_fitted(self)
         if not np.array_equal(code, self.code_):
             raise ValueError(
-                f"code is not the one that {type(self).__name__} was fitted with, and its weights "
-                "belong to the columns of that one. Fit it with this code."
+                f"code is not the one that {type(self).__name__} was fitted with, and the weights "
+                "belong to the columns of that code. Fit it with this code."
             )
         values = _check_margins(values, self.code_)
         signed = csr_array(self.weights_ * self.code_)
         p = np.empty((len(values), len(self.code_)))
-        step = max(1, BLOCK // sum(self.code_.shape))
-        for first in range(0, len(values), step):
-            rows = slice(first, first + step)
+        for rows in row_blocks(len(values), sum(self.code_.shape), block_entries):
             margins = np.clip(values[rows], -self.limits_, self.limits_)
-            # A sparse product adds in the same order for any number of rows; so does cumsum.
+            # A sparse product and cumsum add in the same order for any number of rows.
             logits = signed @ np.ascontiguousarray(margins.T) + self.biases_[:, None]
             logits -= logits.max(axis=0)
             np.exp(logits, out=logits)
             p[rows] = (logits / np.cumsum(logits, axis=0)[-1]).T
-        return Combination(p, np.ones(len(p), dtype=np.int32), np.ones(len(p), dtype=np.bool_))
+        return Combination.in_closed_form(p)
 
 
 @register
@@ -141,16 +146,14 @@ class Softmax(TrainedSoftmax):
     Parameters
     ----------
     C : float, optional
-        Weight of the likelihood. If omitted, it is chosen as in section 3.2 of the paper:
-        among 2^-15, 2^-14, ..., 2^15 those whose error in cross-validation is
-        within 5 % of the least, among them those whose negative log-likelihood is within
-        5 % of the least, and of these the smallest.
+        Weight of the likelihood. ``None`` chooses it among 2^-15, 2^-14, ..., 2^15 by
+        cross-validation, as in section 3.2 of the paper: see :func:`choose_C`.
     tol : float, default=1e-10
-        Bound on the derivatives of the mean negative log-likelihood, penalised, with
-        respect to weights on margins of root-mean-square 1.
+        Limit of the derivatives of the penalised mean negative log-likelihood with
+        respect to the weights, on margins scaled to root-mean-square 1.
     max_iter : int, default=100
-        Newton steps, or a hundred times as many of L-BFGS-B, which takes over where there
-        are more than 2500 of them.
+        Limit of Newton steps. With more than 2500 weights L-BFGS-B is used instead, with a
+        hundred times as many steps.
 
     Attributes
     ----------
@@ -160,16 +163,16 @@ class Softmax(TrainedSoftmax):
     biases_ : ndarray of shape (k,)
         ``w_c0 >= 0``. At least one is 0.
     C_ : float
-        The C in use.
+        The C that was used.
     search_ : dict or None
         Arrays ``"C"``, ``"error"`` and ``"nll"`` of the cross-validation, if there was one.
     limits_ : ndarray of shape (l,)
-        Margins beyond are cut off there: at ten times the largest finite one seen by
-        ``fit``, or 1 if there was none. That is what infinity counts.
+        Limits of the absolute margins: ten times the largest finite one seen by ``fit``,
+        or 1 if there was none. Larger margins, infinite ones included, are clipped.
     code_ : int8 ndarray of shape (k, l)
         The code of the columns.
     n_iter_ : int
-        Steps of the solver.
+        Number of steps of the solver.
 
     See Also
     --------
@@ -179,11 +182,11 @@ class Softmax(TrainedSoftmax):
     -----
     The problem is convex. Newton's method solves the bound-constrained quadratic model
     of each step exactly. The paper substitutes ``w = exp(s)``, which has the same infimum
-    but is slow to bring weights to 0. The search for C solves to 1e-6, or to ``tol`` if
-    that is larger, each C from where the one before ended.
+    but converges slowly if the best weight is 0. The search for C solves to 1e-6, or to
+    ``tol`` if that is larger. For each C it starts from the solution for the previous C.
 
-    A constant added to all biases changes nothing: as the paper has it, they are
-    non-negative, and the penalty makes the smallest 0.
+    A constant added to all biases does not change the probabilities. As in the paper the
+    biases are non-negative, and the penalty makes the smallest 0.
 
     References
     ----------
@@ -209,6 +212,8 @@ class Softmax(TrainedSoftmax):
     """
 
     key = "softmax"
+    candidates: ClassVar[Array] = np.exp2(np.arange(-15.0, 16.0))
+    """The values of C to choose from (section 3.2)."""
 
     def __init__(self, C: float | None = None, *, tol: float = 1e-10, max_iter: int = 100):
         self.C = C
@@ -218,17 +223,48 @@ class Softmax(TrainedSoftmax):
     def _learn(self, sample: Sample, folds: Indices | None) -> Minimum:
         C, self.search_, n_failed = self.C, None, 0
         if C is None:
-            self.search_, n_failed = _search_C(sample, folds, self.tol, self.max_iter)
-            C = choose_C(**self.search_)
+            table, n_failed = self._search_C(sample, folds)
+            self.search_, C = table, choose_C(table["C"], table["error"], table["nll"])
         elif not _is_positive(C):
             raise ValueError(
-                f"C must be a positive number, or None to have it searched, got {C!r}. For no "
-                "penalty at all, use SimplifiedSoftmax."
+                f"C must be a positive number, or None for a search by cross-validation, got "
+                f"{C!r}. To train without a penalty, use SimplifiedSoftmax."
             )
         self.C_ = float(C)
-        minimum = minimise(sample.likelihood(), sample.ridge(C), self.tol, self.max_iter)
+        minimum = self._minimise(sample.likelihood(), sample.ridge(C), self.tol)
         _warn_unconverged(self, n_failed + int(not minimum.converged))
         return minimum
+
+    def _search_C(
+        self, sample: Sample, folds: Indices | None, least_tol: float = 1e-6
+    ) -> tuple[dict[str, Array], int]:
+        """Cross-validate all candidates for C.
+
+        For each C the solver starts from the solution for the previous C. It solves to
+        ``least_tol``, if ``tol`` is smaller: :func:`choose_C` compares to 5 % only.
+
+        Returns
+        -------
+        table : dict
+            Arrays ``"C"``, ``"error"`` (share of wrong labels) and ``"nll"`` (mean of -log P)
+            of the rows left out.
+        n_failed : int
+            How many fits did not converge.
+        """
+        error, nll = np.zeros((2, len(self.candidates)))
+        n_failed, total = 0, 0.0
+        for train, test in _search_folds(sample, folds):
+            likelihood, left_out = sample.likelihood(train), sample.likelihood(test)
+            weights, minimum = sample.weights[test], None
+            total += weights.sum()
+            for i, C in enumerate(self.candidates):
+                ridge = sample.ridge(C, train)
+                minimum = self._minimise(likelihood, ridge, max(self.tol, least_tol), minimum)
+                n_failed += not minimum.converged
+                reached, P = left_out.probabilities(minimum.u)
+                error[i] += weights @ (1.0 - _share_right(P, left_out.y))
+                nll[i] -= weights @ reached
+        return {"C": self.candidates.copy(), "error": error / total, "nll": nll / total}, n_failed
 
 
 @register
@@ -239,9 +275,9 @@ class SimplifiedSoftmax(TrainedSoftmax):
     ----------
     ridge : float, default=1e-6
         The weights minimise the mean of ``-log P(y)`` plus ``½ ridge |u|²``, where u are
-        the weights on margins of root-mean-square 1, and the biases. It is there because
-        likelihood alone has no minimum where some class can be told from the others
-        without error. Where it has one, that is hardly moved.
+        the biases and the weights on margins scaled to root-mean-square 1. Without a ridge
+        there is no minimum if a class can be separated from the others without error.
+        If there is one, so small a ridge hardly moves it.
     tol : float, default=1e-10
         As in :class:`Softmax`.
     max_iter : int, default=100
@@ -253,7 +289,7 @@ class SimplifiedSoftmax(TrainedSoftmax):
         ``w_cb >= 0``, and 0 where there is none. The logits of margins ``f`` are
         ``f @ (code * weights_).T + biases_``.
     biases_ : ndarray of shape (k,)
-        ``w_c0 >= 0``. Only their differences matter; the least is 0.
+        ``w_c0 >= 0``. Only their differences matter; the smallest is 0.
     C_ : float
         Infinity.
     limits_, code_, n_iter_
@@ -292,74 +328,48 @@ class SimplifiedSoftmax(TrainedSoftmax):
     def _learn(self, sample: Sample, folds: Indices | None) -> Minimum:
         if not _is_positive(self.ridge):
             raise ValueError(
-                f"ridge must be a positive number, got {self.ridge!r}: without any, weights may "
-                "grow without end. Take a smaller one than 1e-6 if that is too much."
+                f"ridge must be a positive number, got {self.ridge!r}: without a ridge, weights "
+                "may grow without limit. Use a small one, such as 1e-9."
             )
         self.C_ = np.inf
         likelihood = sample.likelihood()
         ridge = np.full(likelihood.size, float(self.ridge))
-        minimum = minimise(likelihood, ridge, self.tol, self.max_iter)
+        minimum = self._minimise(likelihood, ridge, self.tol)
         _warn_unconverged(self, int(not minimum.converged))
         return minimum
-
-
-def _search_C(
-    sample: Sample, folds: Indices | None, tol: float, max_iter: int
-) -> tuple[dict[str, Array], int]:
-    """Cross-validate all candidates for C, each from where the one before ended.
-
-    Returns
-    -------
-    table : dict
-        Arrays ``"C"``, ``"error"`` (share of wrong labels) and ``"nll"`` (mean of -log P)
-        of the rows left out.
-    n_failed : int
-        How many fits did not converge.
-    """
-    error, nll = np.zeros((2, len(CANDIDATES)))
-    n_failed, total = 0, 0.0
-    for train, test in _search_folds(sample, folds):
-        likelihood, left_out = sample.likelihood(train), sample.likelihood(test)
-        weights, minimum = sample.weights[test], None
-        total += weights.sum()
-        for i, C in enumerate(CANDIDATES):
-            ridge = sample.ridge(C, train)
-            minimum = minimise(likelihood, ridge, max(tol, SEARCH_TOL), max_iter, minimum)
-            n_failed += not minimum.converged
-            reached, P = left_out.probabilities(minimum.u)
-            error[i] += weights @ (1.0 - _share_right(P, left_out.y))
-            nll[i] -= weights @ reached
-    return {"C": CANDIDATES.copy(), "error": error / total, "nll": nll / total}, n_failed
 
 
 def _search_folds(sample: Sample, numbers: Indices | None) -> list[Fold]:
     if numbers is None and np.bincount(sample.y).max() < 2:
         raise ValueError(
-            "C is searched by cross-validation, but no class has two samples of positive weight "
-            "among the out-of-sample scores. Pass a number, such as C=1.0, or get more samples."
+            "C=None chooses C by cross-validation, but no class has two samples of positive weight "
+            "among the out-of-sample scores. Pass a number, such as C=1.0, or more samples."
         )
     return folds_again(numbers, sample.y, len(sample.pattern))
 
 
 def _share_right(P: Array, y: Indices) -> Array:
-    """Return 1 where the label is right, 1/m where it is one of m that tie, else 0."""
+    """Return 1 where the predicted label is right, 1/m where it is one of m ties, 0 elsewhere."""
     best = P == P.max(axis=0)
     return best[y, np.arange(len(y))] / best.sum(axis=0)
 
 
-def choose_C(C: Array, error: Array, nll: Array) -> float:
-    """Return the smallest C of low error and, among those, low negative log-likelihood.
+def choose_C(C: Array, error: Array, nll: Array, slack: float = 0.05) -> float:
+    """Return the smallest C with a low error and a low negative log-likelihood.
+
+    First keep the candidates whose error is within 5 % of the smallest. Of these, keep those
+    whose negative log-likelihood is within 5 % of the smallest. Return the smallest C left.
 
     Parameters
     ----------
     C, error, nll : arrays of equal length
-        Candidates, and their figures in cross-validation.
+        Candidates, and their cross-validated error and negative log-likelihood.
+    slack : float, default=0.05
+        Error and negative log-likelihood may exceed the smallest by this fraction of it.
 
     Returns
     -------
     float
-        The smallest of the candidates whose nll is within 5 % of the least, among those
-        whose error is within 5 % of the least.
 
     References
     ----------
@@ -374,9 +384,9 @@ def choose_C(C: Array, error: Array, nll: Array) -> float:
     >>> choose_C(C, error=np.array([0.2, 0.104, 0.102, 0.1]), nll=np.array([1.0, 0.6, 0.5, 0.51]))
     2.0
     """
-    slack = TOLERATED * (1.0 + 1e-12)  # 21 errors are within 5 % of 20
-    good = error <= slack * error.min()
-    good &= nll <= slack * nll[good].min()
+    limit = (1.0 + slack) * (1.0 + 1e-12)  # 21 errors are within 5 % of 20, despite rounding
+    good = error <= limit * error.min()
+    good &= nll <= limit * nll[good].min()
     return float(C[good].min())
 
 
@@ -402,21 +412,21 @@ def _check_margins(values: Array, code: Code) -> Array:
 def _check_training(
     values: Array, y: Indices, code: Code, sample_weight: Array | None, folds: Indices | None
 ) -> tuple[Array, Indices, Array, Indices | None]:
-    """Return the rows that have a weight."""
+    """Return the rows of positive weight."""
     values, y = _check_margins(values, code), np.asarray(y)
     n, k = len(values), len(code)
     if y.shape != (n,) or y.dtype.kind not in "iu" or not ((y >= 0) & (y < k)).all():
         raise ValueError(f"y must hold {n} class indices from 0 to {k - 1}, one for each row.")
     if n == 0 or (sample_weight is not None and not np.any(sample_weight)):
         raise ValueError(
-            f"there is nothing to learn from: of the {n} rows of out-of-sample scores, none has a "
+            f"there is nothing to learn from: none of the {n} rows of out-of-sample scores has a "
             "positive weight. Pass more samples, or use a combiner that does not learn."
         )
     weights = check_sample_weight(sample_weight, values)
     if folds is not None:
         folds = np.asarray(folds)
         if folds.shape != (n,) or folds.dtype.kind not in "iu":
-            raise ValueError(f"folds must hold {n} whole numbers, one for each row.")
+            raise ValueError(f"folds must hold {n} integers, one for each row.")
     used = weights > 0
     if used.all():
         return values, y, weights, folds
@@ -425,9 +435,8 @@ def _check_training(
 
 def _warn_unconverged(combiner: TrainedSoftmax, n_failed: int) -> None:
     if n_failed:
-        warnings.warn(
-            f"{type(combiner).__name__} did not converge in {n_failed} of its fits; the weights "
-            "are the best reached. Raise max_iter or tol.",
+        warn(
+            f"{type(combiner).__name__} did not converge in {n_failed} of its fits; it uses the "
+            "best weights found. Raise max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=4,
         )

@@ -1,8 +1,8 @@
 """Multinomial likelihood with weights on a pattern, and its minimum over weights >= 0.
 
-The numerical core of :mod:`manyclass.combiners.softmax`. There is one parameter for every entry of
-a sparse pattern over (class, column); the bias of a class is its weight on a last column of
-ones. All is computed from the scores, column by column, never from a copy for every class.
+The numerical core of :mod:`manyclass.combiners.softmax`. There is one parameter u_cb for every
+nonzero entry (class c, column b) of a sparse pattern. The bias of a class is its weight on a last
+column of ones. All classes share one array of scores; there is no copy for every class.
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ from scipy.linalg.blas import dsyrk
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
+from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
+
 Array = NDArray[np.float64]
 Code = NDArray[np.int8]
 Indices = NDArray[np.intp]
 
-FARTHEST = 10.0  # times the largest finite margin: infinity
-LARGEST, SMALLEST = 1e100, 1e-100  # units of margins
-STRONGEST = 1e200  # penalty
-BLOCK = 2**18  # entries of the work space of second derivatives: 2 MB
-MOST_FOR_NEWTON = 2500  # parameters: 50 MB of second derivatives
-LEAST_CURVATURE = 1e-12  # of their sum: rounding may make smaller ones negative
-ROUNDING = 1e-15  # of the objective and its derivatives
-PATIENCE = 4  # rounds of pivots that do not help
-MOST_DESCENTS, NEAR = 100, 1e-2  # steps down; what is near 0 is held there
-ARMIJO, SHORTEST = 1e-4, 1e-10  # of a search along a line
-CONTRACTION = 0.1  # of the error, by which second derivatives are good for another step
+ROUNDING = 1e-15
+"""Rounding error of the objective and its derivatives: a few times the float64 epsilon."""
+ARMIJO = 1e-4
+"""Share of the expected decrease that a line search asks for: c_1 of Nocedal and Wright,
+"Numerical optimization" (2006), eq. (3.4), with their value."""
+SHORTEST = 1e-10
+"""Share of a step at which a line search gives up. A choice: 33 halvings; a descent direction
+needs more only if rounding errors hide the decrease."""
 
 
 class Likelihood:
@@ -40,7 +39,7 @@ class Likelihood:
     Parameters
     ----------
     X : array of shape (l + 1, n)
-        Scores in units of their size, a row for each column of the code; then ones.
+        Scaled scores, a row for each column of the code; the last row is all ones.
     y : int array of shape (n,)
         Class indices.
     weights : array of shape (n,)
@@ -81,18 +80,16 @@ class Likelihood:
         gradient = (residuals @ self.X.T)[self.classes, self.columns] * self.signs
         return -float(self.shares @ reached), gradient, P
 
-    def hessian(self, P: Array, chosen: Indices) -> Array:
+    def hessian(self, P: Array, chosen: Indices, block_entries: int = BLOCK_ENTRIES) -> Array:
         """Return second derivatives among the chosen parameters (sorted), at P.
 
-        They are ``sum_i s_i (δ_cd P_ic - P_ic P_id) x_icb x_ide``: the second term is one
-        symmetric product for all classes together, the first is one for each class.
+        They are ``sum_i s_i (δ_cd P_ic - P_ic P_id) x_icb x_ide``. The second term is one
+        symmetric product for all classes; the first term is one product for each class.
         """
         classes, columns, signs = (a[chosen] for a in (self.classes, self.columns, self.signs))
         ends = np.searchsorted(classes, np.arange(self.shape[0] + 1))
         H = np.zeros((len(chosen), len(chosen)), order="F")
-        step = max(1, BLOCK // len(chosen))
-        for first in range(0, len(self.y), step):
-            rows = slice(first, first + step)
+        for rows in row_blocks(len(self.y), len(chosen), block_entries):
             X = self.X[columns, rows] * signs[:, None]
             p, s = P[:, rows], self.shares[rows]
             G = X * (p * np.sqrt(s))[classes]
@@ -104,48 +101,54 @@ class Likelihood:
 
 
 class Sample(NamedTuple):
-    """What weights are learned from."""
+    """The training data of the weights."""
 
     X: Array
-    """Margins in units of their root-mean-square, shape (l + 1, n); last a row of ones."""
+    """Margins divided by their root-mean-square, shape (l + 1, n); the last row is all ones."""
     y: Indices
     weights: Array
     pattern: Code
-    """The sign of every weight, 0 where there is none; biases last, shape (k, l + 1)."""
+    """The sign of every weight, 0 where there is none, shape (k, l + 1); the last column is for
+    the biases."""
     units: Array
-    """What the margins of every weight were divided by."""
+    """For every weight, the divisor of its margins."""
 
     def likelihood(self, rows: Indices | slice = slice(None)) -> Likelihood:
         """Return the likelihood of some rows."""
         return Likelihood(self.X[:, rows], self.y[rows], self.weights[rows], self.pattern)
 
     def ridge(self, C: float, rows: Indices | slice = slice(None)) -> Array:
-        """Return what ½ |w|² is, divided by C and the total weight, in terms of X.
+        """Return ridge_j with ``½ sum_j ridge_j u_j² = ½ |w|² / (C · total weight)``.
 
         A weight on scaled margins is u = w · unit, so w² = u² / unit².
         """
         with np.errstate(over="ignore", divide="ignore"):
             penalty = 1.0 / (C * self.weights[rows].sum()) / self.units**2
-        return np.minimum(penalty, STRONGEST)
+        return np.minimum(penalty, 1e200)  # finite, also after a product with u²
 
 
-def limits_of(values: Array) -> Array:
-    """Return, for every column, the size that larger margins are cut down to."""
+def limits_of(values: Array, factor: float = 10.0, largest_unit: float = 1e100) -> Array:
+    """Return for every column the limit of the absolute margins: larger ones are clipped.
+
+    It is ``factor`` times the largest finite margin, so that infinite margins stay the largest.
+    Beyond ``largest_unit`` squares would overflow.
+    """
     finite = np.isfinite(values)
     highest = values.max(axis=0, where=finite, initial=0.0)
     lowest = values.min(axis=0, where=finite, initial=0.0)
     largest = np.maximum(highest, -lowest)
-    return np.where(largest > 0, FARTHEST * np.minimum(largest, LARGEST), 1.0)
+    return np.where(largest > 0, factor * np.minimum(largest, largest_unit), 1.0)
 
 
 def make_sample(values: Array, y: Indices, weights: Array, code: Code, limits: Array) -> Sample:
-    """Cut off margins, scale them and lay them out by columns."""
+    """Clip the margins, scale them and transpose them."""
     X = np.ones((code.shape[1] + 1, len(y)))
     margins, limits = X[:-1], limits[:, None]
     np.clip(values.T, -limits, limits, out=margins)
-    margins /= limits  # squares neither overflow nor vanish
+    margins /= limits  # squares neither overflow nor underflow
     scale = np.sqrt(np.einsum("ij,ij,j->i", margins, margins, weights / weights.sum()))
-    scale = np.where(scale > 0, np.maximum(scale, SMALLEST / limits[:, 0]), 1.0)
+    # A unit, scale times limit, is at least 1e-100: its square does not underflow.
+    scale = np.where(scale > 0, np.maximum(scale, 1e-100 / limits[:, 0]), 1.0)
     margins /= scale[:, None]
     units = np.append(scale * limits[:, 0], 1.0)
     pattern = np.column_stack([own_columns(code), np.ones(len(code), dtype=np.int8)])
@@ -153,10 +156,10 @@ def make_sample(values: Array, y: Indices, weights: Array, code: Code, limits: A
 
 
 def own_columns(code: Code) -> Code:
-    """Return the code without the columns in which a class is one of the rest.
+    """Return a one-vs-rest code in which each class only has its own column.
 
-    That is section 2.1 for one-vs-rest, its columns in any order and of any sign;
-    every other code is returned as it is (section 2.2).
+    This is section 2.1 of Duan et al. (2003); columns may have any order and sign. Every other
+    code is returned unchanged (section 2.2).
     """
     k, n_columns = code.shape
     sums = code.sum(axis=0, dtype=np.intp)
@@ -172,7 +175,7 @@ def own_columns(code: Code) -> Code:
 
 
 class Point(NamedTuple):
-    """Parameters, and the penalised objective there."""
+    """Parameters, and the penalised objective with its gradient at these parameters."""
 
     u: Array
     value: float
@@ -181,53 +184,66 @@ class Point(NamedTuple):
 
 
 class Curvature(NamedTuple):
-    """Second derivatives of the likelihood among some parameters; the others are 0."""
+    """Second derivatives of the likelihood for some of the parameters; the others are 0."""
 
     chosen: Indices
     H: Array
 
     def covers(self, wanted: NDArray[np.bool_]) -> bool:
-        """Whether all the parameters wanted are among the chosen."""
+        """Return whether all wanted parameters are among the chosen ones."""
         return np.count_nonzero(wanted[self.chosen]) == np.count_nonzero(wanted)
 
 
 class Minimum(NamedTuple):
-    """Where a minimisation ended."""
+    """The result of a minimisation."""
 
     u: Array
     n_iter: int
     converged: bool
     curvature: Curvature | None = None
-    """The last second derivatives in use: they may serve a start nearby."""
+    """The last second derivatives. A minimisation that starts here can use them again."""
 
 
 def minimise(
-    likelihood: Likelihood, ridge: Array, tol: float, max_iter: int, start: Minimum | None = None
+    likelihood: Likelihood,
+    ridge: Array,
+    tol: float,
+    max_iter: int,
+    start: Minimum | None = None,
+    most_for_newton: int = 2500,
 ) -> Minimum:
     """Minimise ``likelihood + ½ sum_j ridge_j u_j²`` subject to u >= 0.
 
-    Converged means that no derivative that the bounds leave free exceeds ``tol``, in units
-    of ``sqrt(1 + ridge_j)``; or that rounding leaves nothing to gain.
+    It has converged if no free derivative, divided by ``sqrt(1 + ridge_j)``, exceeds ``tol``, or
+    if the remaining decrease is below rounding errors. A derivative is free if its parameter is
+    not held at the bound. Problems with more than ``most_for_newton`` parameters are solved
+    without second derivatives; 2500 parameters have 50 MB of them.
     """
-    solve = newton if likelihood.size <= MOST_FOR_NEWTON else quasi_newton
+    solve = newton if likelihood.size <= most_for_newton else quasi_newton
     if start is None:
         start = Minimum(np.zeros(likelihood.size), 0, True)
     return solve(likelihood, ridge, tol, max_iter, start)
 
 
 def newton(
-    likelihood: Likelihood, ridge: Array, tol: float, max_iter: int, start: Minimum
+    likelihood: Likelihood,
+    ridge: Array,
+    tol: float,
+    max_iter: int,
+    start: Minimum,
+    contraction: float = 0.1,
 ) -> Minimum:
-    """Newton's method: every quadratic model is minimised exactly within the bounds.
+    """Newton's method: every step minimises the quadratic model exactly, within the bounds.
 
-    Second derivatives, which cost most, serve again as long as the error falls fast.
+    Second derivatives take most of the time. They are used again as long as each step reduces
+    the error at least by the factor ``contraction``.
     """
     here, curvature, last_error = evaluate(likelihood, ridge, start.u), start.curvature, np.inf
     for n_iter in range(max_iter):
         error = optimality_error(here, ridge)
         if error <= tol:
             return Minimum(here.u, n_iter, True, curvature)
-        fresh = error > CONTRACTION * last_error
+        fresh = error > contraction * last_error
         if curvature is None or fresh or not curvature.covers(moving(here)):
             fresh, curvature = True, curvature_at(likelihood, here, ridge, error)
         target = minimum_of_model(curvature, ridge, here)
@@ -236,7 +252,7 @@ def newton(
         if there is None:
             if fresh:
                 return Minimum(here.u, n_iter, error <= ROUNDING**0.5, curvature)
-            last_error = 0.0  # second derivatives from elsewhere have misled
+            last_error = 0.0  # the old second derivatives are too inaccurate: compute new ones
             continue
         if fresh and -slope <= ROUNDING * (1.0 + here.value):
             return Minimum(there.u, n_iter + 1, True, curvature)
@@ -251,18 +267,18 @@ def evaluate(likelihood: Likelihood, ridge: Array, u: Array) -> Point:
 
 
 def moving(point: Point) -> NDArray[np.bool_]:
-    """Return which parameters are above their bound or would leave it."""
+    """Return which parameters are positive, or would become positive by a gradient step."""
     return (point.u > 0) | (point.gradient < 0)
 
 
 def optimality_error(point: Point, ridge: Array) -> float:
-    """Return the largest derivative that the bounds leave free."""
+    """Return the largest free derivative, divided by ``sqrt(1 + ridge_j)``."""
     errors = np.abs(point.gradient) / np.sqrt(1.0 + ridge)
     return float(errors.max(where=moving(point), initial=0.0))
 
 
 def curvature_at(likelihood: Likelihood, point: Point, ridge: Array, error: float) -> Curvature:
-    """Return second derivatives among the parameters that are not held firmly at 0."""
+    """Return second derivatives of the parameters that may be positive after the next step."""
     loose = point.gradient <= 10.0 * error * np.sqrt(1.0 + ridge)
     chosen = np.flatnonzero((point.u > 0) | loose)
     return Curvature(chosen, likelihood.hessian(point.P, chosen))
@@ -271,7 +287,8 @@ def curvature_at(likelihood: Likelihood, point: Point, ridge: Array, error: floa
 def minimum_of_model(curvature: Curvature, ridge: Array, point: Point) -> Array:
     """Return the minimum, within the bounds, of the quadratic model of the objective."""
     chosen, H = curvature
-    least = LEAST_CURVATURE * (1.0 + np.trace(H))
+    # Rounding errors may make smaller eigenvalues negative; with this H can be factored.
+    least = 1e-12 * (1.0 + np.trace(H))
     H = H + np.diag(np.maximum(ridge[chosen], least))
     u = point.u[chosen]
     q = point.gradient[chosen] - H @ u
@@ -281,34 +298,38 @@ def minimum_of_model(curvature: Curvature, ridge: Array, point: Point) -> Array:
     return target
 
 
-def by_pivots(H: Array, q: Array, free: NDArray[np.bool_]) -> Array | None:
-    """Return the x >= 0 that minimises ``½ x'Hx + q'x``, or None where pivots go in circles.
+def by_pivots(H: Array, q: Array, free: NDArray[np.bool_], patience: int = 4) -> Array | None:
+    """Return the x >= 0 that minimises ``½ x'Hx + q'x``, or None if the pivots repeat.
 
-    All parameters on the wrong side of their condition change sides at once (Portugal,
-    Júdice and Vicente 1994, "A comparison of block pivoting and interior-point algorithms
-    for linear least squares problems with nonnegative variables").
+    In each round all parameters that violate their optimality condition change between free
+    and zero (Portugal, Júdice and Vicente 1994, "A comparison of block pivoting and
+    interior-point algorithms for linear least squares problems with nonnegative variables").
+    After ``patience`` rounds without fewer violations the method gives up.
     """
-    fewest, patience = len(q) + 1, PATIENCE
-    while patience > 0:
+    fewest, left = len(q) + 1, patience
+    while left > 0:
         x = restricted(H, -q, free)
         wrong = np.where(free, x < 0, H @ x + q < -ROUNDING)
         n_wrong = int(np.count_nonzero(wrong))
         if n_wrong == 0:
             return x
-        fewest, patience = (n_wrong, PATIENCE) if n_wrong < fewest else (fewest, patience - 1)
+        fewest, left = (n_wrong, patience) if n_wrong < fewest else (fewest, left - 1)
         free = free ^ wrong
     return None
 
 
-def by_descent(H: Array, q: Array, x: Array) -> Array:
-    """Come close to the same minimum from x >= 0, downwards only.
+def by_descent(
+    H: Array, q: Array, x: Array, most_steps: int = 100, most_near: float = 1e-2
+) -> Array:
+    """Approximate the same minimum from x >= 0 by steps that never increase the objective.
 
     Projected Newton steps (Bertsekas 1982, "Projected Newton methods for optimization
-    problems with simple constraints").
+    problems with simple constraints"): parameters within ``most_near`` of 0, his epsilon in
+    eq. (32), are held at 0 if their gradient is positive.
     """
-    for _ in range(MOST_DESCENTS):
+    for _ in range(most_steps):
         gradient = H @ x + q
-        near = min(NEAR, float(np.max(np.abs(x - np.maximum(x - gradient, 0.0)))))
+        near = min(most_near, float(np.max(np.abs(x - np.maximum(x - gradient, 0.0)))))
         held = (x <= near) & (gradient >= -ROUNDING)
         step = np.where(held, -x, restricted(H, -gradient, ~held))
         share = 1.0
@@ -337,7 +358,7 @@ def restricted(H: Array, right: Array, free: NDArray[np.bool_]) -> Array:
 def search_line(
     likelihood: Likelihood, ridge: Array, here: Point, target: Array, slope: float
 ) -> Point | None:
-    """Return the first point on the way back from the target that Armijo's rule accepts."""
+    """Halve the step to the target until Armijo's rule accepts it; None if it never does."""
     share = 1.0 if slope < 0 else 0.0
     while share > SHORTEST:
         u = target if share == 1 else here.u + share * (target - here.u)
@@ -351,9 +372,9 @@ def search_line(
 def quasi_newton(
     likelihood: Likelihood, ridge: Array, tol: float, max_iter: int, start: Minimum
 ) -> Minimum:
-    """L-BFGS-B, for more parameters than second derivatives are stored for.
+    """L-BFGS-B, for problems with too many parameters to store second derivatives.
 
-    It goes by values of the objective, whose rounding hides derivatives below 1e-7.
+    It compares values of the objective, and their rounding errors hide derivatives below 1e-7.
     """
     units = np.sqrt(1.0 + ridge)
 

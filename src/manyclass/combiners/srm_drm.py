@@ -1,7 +1,9 @@
-"""One-vs-rest decoders that trust each machine as far as it is reliable (Liu & Zheng 2005).
+"""Decoders for one-vs-rest codes that weight each model by its reliability (Liu & Zheng 2005).
 
-A margin f becomes the soft decision ``sign(f) (1 - exp(-|f|))``, which is weighted by the
-reliability of its machine. The class with the largest is the label.
+The measures of reliability are in :mod:`manyclass.combiners.reliability`.
+
+A margin f becomes the soft decision ``sign(f) (1 - exp(-|f|))``, times the reliability of its
+binary model. The class with the largest product is the label.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
 from manyclass._lib.sklearn import take_rows
 from manyclass.banks.base import Evidence
 from manyclass.combiners.base import Combination, register
@@ -23,17 +26,11 @@ from manyclass.combiners.reliability import (
     StaticReliability,
     counted,
 )
-from manyclass.combiners.ties import as_seed, break_ties
-
-BLOCK = 2**18  # entries of the largest temporary array
-SIZES = (1, 3, 5, 9, 15, 25, 45, 75, 125, 225, 375, 625, 1025)
-ENOUGH_ROWS = 5000  # to choose one number
-NOISE = 8.0 * float(np.finfo(np.float64).eps)  # of a weighted decision, relative
-RAISE = 1e-9  # what a preferred class is raised by, as in break_ties
+from manyclass.combiners.ties import EXCESS, as_seed, break_ties
 
 
 class ReliabilityDecoder(WinnerTakesAll):
-    """Base of the decoders by reliability: a subclass says which measure.
+    """Base of the decoders by reliability: a subclass defines the measure.
 
     Parameters
     ----------
@@ -48,19 +45,22 @@ class ReliabilityDecoder(WinnerTakesAll):
         weights: Array | None = None,
         *,
         n_jobs: int | None = None,
+        block_entries: int = BLOCK_ENTRIES,
     ) -> Combination:
-        """Weigh the soft decisions; see :meth:`manyclass.combiners.base.Combiner.combine`.
+        """Weight the soft decisions; see :meth:`manyclass.combiners.base.Combiner.combine`.
 
         Parameters
         ----------
         values : array of shape (n, l)
-            Margins; infinite ones count as very large ones.
+            Margins; infinite ones are replaced by very large ones.
         code : int8 array of shape (k, l)
             A one-vs-rest code, or the single column of two classes.
         weights : array of shape (l,) or (n, l), optional
             The reliabilities; equal when omitted.
         n_jobs : int, optional
             Not used.
+        block_entries : int
+            Size of the temporary arrays.
 
         Returns
         -------
@@ -70,20 +70,18 @@ class ReliabilityDecoder(WinnerTakesAll):
         self.check_code(code)
         values = check_margins(values, code)
         reliabilities = _check_reliabilities(weights, values.shape)
-        n, margins_of = len(values), self._scorer(code)
-        scores = np.empty((n, len(code)))
-        step = max(1, BLOCK // len(code))
-        for start in range(0, n, step):
-            rows = slice(start, start + step)
-            margins = margins_of(as_block(values[rows], start)).T
+        margins_of = self._scorer(code)
+        scores = np.empty((len(values), len(code)))
+        for rows in row_blocks(len(values), len(code), block_entries):
+            margins = margins_of(as_block(values[rows], rows.start)).T
             scores[rows] = weigh_decisions(margins, reliabilities[rows])
-        break_ties(scores, values, code, as_seed(self.random_state))
-        return Combination(scores, np.ones(n, dtype=np.int32), np.ones(n, dtype=np.bool_))
+        break_ties(scores, values, code, as_seed(self.random_state), block_entries)
+        return Combination.in_closed_form(scores)
 
 
 @register
 class StaticReliabilityDecoder(ReliabilityDecoder):
-    """Soft decisions weighted by how reliable each machine is altogether (SRM).
+    """Soft decisions weighted by the overall reliability of each binary model (SRM).
 
     For support vector machines: :class:`~sklearn.svm.SVC`,
     :class:`~sklearn.svm.LinearSVC` or :class:`~manyclass.CoupledSVC`.
@@ -95,9 +93,10 @@ class StaticReliabilityDecoder(ReliabilityDecoder):
 
     Notes
     -----
-    Decisions that floating point cannot tell apart, because ``1 - exp(-|f|)`` is near to 1
-    or because a reliability is nearly 0, go to the larger margin. Equal reliabilities
-    thus give the labels of :class:`~manyclass.combiners.decoding.WinnerTakesAll`, always.
+    Products may be equal in floating point because ``1 - exp(-|f|)`` is close to 1 or
+    because a reliability is close to 0. Then the larger margin wins. So with equal
+    reliabilities the labels are those of
+    :class:`~manyclass.combiners.decoding.WinnerTakesAll`.
 
     See Also
     --------
@@ -133,7 +132,7 @@ class StaticReliabilityDecoder(ReliabilityDecoder):
 
 @register
 class DynamicReliabilityDecoder(ReliabilityDecoder):
-    """Soft decisions weighted by how reliable each machine is near the sample (DRM).
+    """Soft decisions weighted by the reliability of each binary model near the sample (DRM).
 
     For support vector machines: :class:`~sklearn.svm.SVC`,
     :class:`~sklearn.svm.LinearSVC` or :class:`~manyclass.CoupledSVC`.
@@ -141,15 +140,15 @@ class DynamicReliabilityDecoder(ReliabilityDecoder):
     Parameters
     ----------
     n_neighbors : int or None, default=None
-        How many training samples are near, by Euclidean distance: scale the features.
-        None chooses the number by the error on out-of-sample scores; see
+        Number of neighbours by Euclidean distance; scale the features first. ``None``
+        chooses the number by the error on out-of-sample scores; see
         :class:`DynamicReliabilityCV`.
     random_state : int, RandomState or None, default=0
         Seed for ties; see :func:`manyclass.combiners.ties.as_seed`.
 
     Notes
     -----
-    Decisions that floating point cannot tell apart go to the larger margin, as in
+    If products are equal in floating point, the larger margin wins, as in
     :class:`StaticReliabilityDecoder`.
 
     See Also
@@ -186,7 +185,7 @@ class DynamicReliabilityDecoder(ReliabilityDecoder):
 
     @property
     def learns(self) -> bool:
-        """Whether the number of neighbours is to be chosen on out-of-sample scores."""
+        """Whether out-of-sample scores choose the number of neighbours."""
         return self.n_neighbors is None
 
     def measure(self) -> Reliability:
@@ -197,22 +196,22 @@ class DynamicReliabilityDecoder(ReliabilityDecoder):
 
 
 class DynamicReliabilityCV(DynamicReliability):
-    """Reliability at a place, in a neighbourhood whose size is chosen by the error it leads to.
+    """Reliability near a sample, with the number of neighbours chosen by cross-validated error.
 
-    The training samples (5000 of them, drawn at random, if there are more) are decoded by
-    their out-of-sample scores, each left out of its own neighbourhood with all its
-    weight. The size with the least error is taken; of several, the smallest.
+    The training samples (5000 random ones if there are more) are decoded from their
+    out-of-sample scores. No sample is its own neighbour. The size with the smallest error
+    is chosen; the smallest size if several have the same error.
 
     Parameters
     ----------
     sizes : sequence of int, default=(1, 3, 5, 9, 15, 25, 45, 75, 125, 225, 375, 625, 1025)
-        The sizes to choose from. Those that exceed the number of other samples are
-        replaced by that number.
+        The sizes to choose from. Sizes above the number of other samples are replaced by
+        that number.
 
     Attributes
     ----------
     n_neighbors_ : int
-        The size chosen.
+        The chosen size.
     errors_ : dict of int to float
         The error of each size.
     static_ : ndarray of shape (l,)
@@ -233,7 +232,9 @@ class DynamicReliabilityCV(DynamicReliability):
     [0.033, 0.04, 0.047, 0.047]
     """
 
-    def __init__(self, sizes: Sequence[int] = SIZES):
+    def __init__(
+        self, sizes: Sequence[int] = (1, 3, 5, 9, 15, 25, 45, 75, 125, 225, 375, 625, 1025)
+    ):
         self.sizes = sizes
 
     def fit(
@@ -243,31 +244,40 @@ class DynamicReliabilityCV(DynamicReliability):
         code: Code,
         evidence: Evidence,
         scores: Array | None = None,
+        most_rows: int = 5000,
+        block_entries: int = BLOCK_ENTRIES,
     ) -> DynamicReliabilityCV:
-        """Keep the training samples and their slacks, and choose by out-of-sample scores."""
+        """Keep the training samples and their slacks, and choose by out-of-sample scores.
+
+        At most ``most_rows`` random samples are decoded. ``block_entries`` limits temporary
+        arrays.
+        """
         if scores is None:
             raise ValueError(
-                "scores is None, but the number of neighbours is chosen by out-of-sample scores: "
-                "pass them, or use DynamicReliability with a number."
+                "scores is None, but out-of-sample scores are needed to choose the number of "
+                "neighbours: pass them, or use DynamicReliability with a number."
             )
         samples, weights = counted(evidence)
         sizes = _at_most(int(weights.sum()) - 1, self.sizes)
         self._keep(X, y, code, evidence, sizes[-1])
-        tried = _to_try(scores[samples])
+        tried = _to_try(scores[samples], most_rows)
         rows = samples[tried]
-        wrong = self._wrong(take_rows(X, rows), y[rows], code, scores[rows], sizes, tried)
+        wrong = self._wrong(
+            take_rows(X, rows), y[rows], code, scores[rows], sizes, tried, block_entries
+        )
         errors = np.average(wrong, axis=1, weights=weights[tried])
         self.errors_ = dict(zip(sizes, errors.tolist(), strict=True))
         self.n_neighbors_ = sizes[errors.argmin()]
         return self
 
-    def _wrong(self, X, y, code: Code, scores: Array, sizes, own) -> NDArray[np.bool_]:
-        """Tell which rows are decoded wrongly with each size, shape (sizes, n)."""
+    def _wrong(
+        self, X, y, code: Code, scores: Array, sizes, own, entries: int
+    ) -> NDArray[np.bool_]:
+        """Return which rows are decoded wrongly with each size, shape (sizes, n)."""
         wrong = np.empty((len(sizes), len(y)), dtype=np.bool_)
-        step = max(1, BLOCK // (len(sizes) * scores.shape[1]))
-        for first in range(0, len(y), step):
-            rows = np.arange(first, min(first + step, len(y)))
-            local = self._of_sizes(take_rows(X, rows), scores[rows], sizes, own[rows])
+        for block in row_blocks(len(y), len(sizes) * scores.shape[1], entries):
+            rows = np.arange(block.start, block.stop)
+            local = self._of_sizes(take_rows(X, rows), scores[rows], sizes, own[rows], entries)
             for s, reliabilities in enumerate(local):
                 decoded = StaticReliabilityDecoder().combine(scores[rows], code, reliabilities)
                 wrong[s, rows] = decoded.values.argmax(axis=1) != y[rows]
@@ -281,13 +291,13 @@ def weigh_decisions(margins: Array, reliabilities: Array) -> Array:
     ----------
     margins : array of shape (n, k)
         Finite margins, one column per class.
-    reliabilities : array that can be multiplied with it
+    reliabilities : array that broadcasts to (n, k)
         Not negative.
 
     Returns
     -------
     array of shape (n, k)
-        Where the best scores of a row are equal but for rounding, those with the
+        Where the best scores of a row are equal up to rounding errors, those with the
         largest margin are raised by 1e-9.
 
     Examples
@@ -299,7 +309,8 @@ def weigh_decisions(margins: Array, reliabilities: Array) -> Array:
     """
     scores = -np.sign(margins) * np.expm1(-np.abs(margins)) * reliabilities
     best = scores.max(axis=1, keepdims=True)
-    level = scores >= best - NOISE * np.abs(best)
+    rounding = 8.0 * float(np.finfo(np.float64).eps)  # of the product above, with a wide margin
+    level = scores >= best - rounding * np.abs(best)
     rows = np.flatnonzero(level.sum(axis=1) > 1)
     if len(rows):
         _prefer_larger_margins(scores, rows, level[rows], margins[rows])
@@ -307,17 +318,17 @@ def weigh_decisions(margins: Array, reliabilities: Array) -> Array:
 
 
 def _prefer_larger_margins(scores: Array, rows: NDArray[np.intp], level, margins: Array) -> None:
-    """Raise the scores of those level classes whose margin is the largest, where others differ."""
+    """Among classes with equal scores, raise those with the largest margin if margins differ."""
     candidates = np.where(level, margins, -np.inf)
     preferred = candidates == candidates.max(axis=1, keepdims=True)
     preferred &= (level & ~preferred).any(axis=1, keepdims=True)
     best = scores[rows].max(axis=1, keepdims=True)
-    raised = best + RAISE * np.maximum(1.0, np.abs(best))
+    raised = best + EXCESS * np.maximum(1.0, np.abs(best))
     scores[rows] = np.where(preferred, raised, scores[rows])
 
 
 def _check_reliabilities(weights, shape: tuple[int, int]) -> Array:
-    """Return reliabilities of this shape."""
+    """Return the reliabilities as an array of this shape."""
     if weights is None:
         return np.ones(shape)
     reliabilities = np.asarray(weights, dtype=np.float64)
@@ -332,18 +343,18 @@ def _check_reliabilities(weights, shape: tuple[int, int]) -> Array:
 
 
 def _at_most(most: int, sizes: Sequence[int]) -> list[int]:
-    """Return the sizes, those beyond ``most`` replaced by it; 1 at least."""
+    """Return the sizes, limited to the range from 1 to ``most``, without duplicates."""
     return sorted({max(1, min(int(size), most)) for size in sizes})
 
 
-def _to_try(scores: Array) -> NDArray[np.intp]:
-    """Return rows with scores in all columns, not too many."""
+def _to_try(scores: Array, most: int) -> NDArray[np.intp]:
+    """Return at most ``most`` rows that have scores in all columns."""
     rows = np.flatnonzero(~np.isnan(scores).any(axis=1))
     if not len(rows):
         raise ValueError(
-            "no training sample has out-of-sample scores in all columns, so the number of "
-            "neighbours cannot be chosen: pass n_neighbors, or use other folds."
+            "no training sample has out-of-sample scores in all columns, but they are needed to "
+            "choose the number of neighbours: pass n_neighbors, or use other folds."
         )
-    if len(rows) <= ENOUGH_ROWS:
+    if len(rows) <= most:
         return rows
-    return np.sort(np.random.default_rng(0).choice(rows, ENOUGH_ROWS, replace=False))
+    return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))

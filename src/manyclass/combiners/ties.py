@@ -1,10 +1,10 @@
-"""Ties between classes, broken at random but the same way every time.
+"""Break ties between classes: at random, but in the same way every time.
 
-A row's choice depends on the seed and on the row's own values, never on its
-position: splitting or reordering the rows changes nothing. It does not depend
-on the names of the classes either: each class gets a key that is a sum over
-its columns of hashed margins, seen from the side of the class, so permuting
-classes or columns, or swapping the sides of a column, chooses the same class.
+The choice for a row depends on the seed and on the row's own values, not on its
+position. If rows are split or reordered, the choices stay the same. The choice does not
+depend on the order of the classes either. Each class gets a key: the sum over its columns
+of hashed margins, with the sign that favours the class. If classes or columns are
+permuted, or the sides of a column are swapped, the same class is chosen.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
-_BLOCK = 2**18  # entries of the largest temporary array
-_GRID = 2.0**24  # steps of the quantised margins
-_ROUNDS = 3
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MASK = 2**64 - 1
+from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
+
+EXCESS = 1e-9
+"""How much a preferred class is raised above the classes it ties with, relative to its score. A
+choice: far above float64 rounding, and far below every difference that has a meaning."""
+LARGEST_MARGIN = 1e300
+"""Replaces infinite margins. The sum of 1e8 of them is still below the largest float64, 1.8e308."""
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # increment of SplitMix64: 2^64 over the golden ratio
 
 Keys = NDArray[np.uint64]
 
@@ -31,9 +34,8 @@ def as_seed(random_state: int | np.random.RandomState | None) -> int:
     Parameters
     ----------
     random_state : int, RandomState or None
-        An int is the seed itself, and is what reproducible answers need. A
-        ``RandomState`` yields another seed at every call, and so does None,
-        which draws from NumPy's global state.
+        An int is the seed itself, and makes results reproducible. A ``RandomState``
+        gives another seed at every call. None draws a seed from NumPy's global state.
 
     Returns
     -------
@@ -47,7 +49,7 @@ def as_seed(random_state: int | np.random.RandomState | None) -> int:
     7
     """
     if isinstance(random_state, Integral):
-        return int(random_state) & _MASK
+        return int(random_state) & (2**64 - 1)
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
@@ -56,26 +58,29 @@ def break_ties(
     values: NDArray[np.float64],
     code: NDArray[np.int8],
     seed: int,
+    block_entries: int = BLOCK_ENTRIES,
 ) -> None:
-    """Raise, in place, one of the tied best classes of each row above the others.
+    """Where several classes have the best score of a row, raise the score of one, in place.
 
     Parameters
     ----------
     scores : array of shape (n, k)
-        Class scores, higher is better. Where the maximum of a row is reached by
-        several classes, one of them is raised by 1e-9 of its size (or by 1e-9,
-        if its size is below 1), which makes it the only maximum.
+        Class scores, higher is better. Where several classes share the maximum of a
+        row, one of them is raised by 1e-9 times its absolute value (by 1e-9 if that
+        is below 1). It is then the only maximum.
     values : array of shape (n, l)
-        The margins the scores were made of (probabilities minus 1/2).
+        The margins that the scores were computed from (probabilities minus 1/2).
     code : int8 array of shape (k, l)
         The code matrix.
     seed : int
         See :func:`as_seed`.
+    block_entries : int
+        Size of the temporary arrays.
 
     Notes
     -----
-    Classes that the margins do not tell apart (all margins zero, say) are told
-    apart by their index: nothing else is left.
+    Some classes have the same key, for example if all margins are zero. Only then does the
+    choice depend on the index of the class.
 
     Examples
     --------
@@ -92,25 +97,24 @@ def break_ties(
     if not tied.size:
         return
     sides = csr_array(np.hstack([code == 1, code == -1]).astype(np.uint64))
-    step = max(1, _BLOCK // sum(sides.shape))
-    for start in range(0, len(tied), step):
-        rows = tied[start : start + step]
+    for block in row_blocks(len(tied), sum(sides.shape), block_entries):
+        rows = tied[block]
         chosen = _choose(_class_keys(sides, values[rows].T, seed), best[rows].T)
         top = scores[rows, chosen]
-        scores[rows, chosen] = top + 1e-9 * np.maximum(1.0, np.abs(top))
+        scores[rows, chosen] = top + EXCESS * np.maximum(1.0, np.abs(top))
 
 
 def _class_keys(sides: csr_array, margins: NDArray[np.float64], seed: int) -> Keys:
-    """Return keys (k, n) that follow the classes wherever the code puts them.
+    """Return keys (k, n) that do not depend on the order of the classes or columns.
 
-    The first round hashes the margins of each class. Hard margins (+1 or -1)
-    leave classes with equal votes alike; the further rounds tell them apart by
-    whom they won and lost against, as colour refinement does for graphs.
+    The first round hashes the margins of each class. If all margins are +1 or -1, classes
+    with equal votes then have equal keys. Two more rounds also hash the keys of the classes
+    that a class won and lost against, like colour refinement of a graph.
     """
     n_columns = margins.shape[0]
     seen = _quantise(np.vstack([margins, -margins])) + _mix(np.array([seed], dtype=np.uint64))
     keys = np.zeros((sides.shape[0], margins.shape[1]), dtype=np.uint64)
-    for _ in range(_ROUNDS):
+    for _ in range(3):
         allies = sides.T @ keys
         rivals = np.roll(allies, n_columns, axis=0)
         keys = sides @ _mix(seen + _mix(allies) + _mix(rivals + _GOLDEN))
@@ -122,16 +126,17 @@ def _choose(keys: Keys, tied: NDArray[np.bool_]) -> NDArray[np.intp]:
     keys = np.where(tied, _mix(keys), np.uint64(0))
     largest = tied & (keys == keys.max(axis=0))
     index = np.arange(1, len(keys) + 1, dtype=np.uint64)[:, None]
-    # "| 1" keeps every candidate above the zeros of the others.
+    # "| 1" makes every candidate larger than the zeros of the other classes.
     last = np.where(largest, _mix(keys + index * _GOLDEN) | np.uint64(1), np.uint64(0))
     return last.argmax(axis=0)
 
 
 def _quantise(margins: NDArray[np.float64]) -> Keys:
-    """Put margins on a grid, so that rounding such as 1 - (1 - r) is not seen."""
-    bounded = np.clip(margins, -1e300, 1e300)
+    """Round margins to a grid, so that rounding errors such as 1 - (1 - r) do not matter."""
+    bounded = np.clip(margins, -LARGEST_MARGIN, LARGEST_MARGIN)
     bounded /= 1.0 + np.abs(bounded)
-    return np.rint(bounded * _GRID).astype(np.int64).view(np.uint64)
+    n_steps = 2.0**24  # half of the digits of float64
+    return np.rint(bounded * n_steps).astype(np.int64).view(np.uint64)
 
 
 def _mix(x: Keys) -> Keys:

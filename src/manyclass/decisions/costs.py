@@ -1,4 +1,4 @@
-"""Decisions of least expected cost, and when to leave a decision to somebody else."""
+"""Decisions of least expected cost, with the option to reject a row."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from manyclass._lib.messages import quoted
-from manyclass.decisions._simplex import Array, as_rows, blocks
+from manyclass._lib.row_blocks import BLOCK_ENTRIES
+from manyclass.decisions._simplex import Array, as_rows, checked_blocks
 
-REJECTED = -1  # an index: that of the last label
-LARGEST = 1e300  # cost of which the sum of two is finite, and a little more
+REJECTED = -1  # Python's index of the last label, which stands for rejected rows
 
 
 def decide(
@@ -35,20 +35,19 @@ def decide(
         Labels of the decisions, one for each column of ``cost``, to return in place of
         indices.
     reject_cost : float or array-like of shape (k,), optional
-        Cost of deciding nothing, the same for all classes or one for each true class. A
-        row is rejected where every decision costs more than that.
+        Cost of a rejection, the same for all classes or one for each true class. A row is
+        rejected if every decision has a higher expected cost.
     rejected : object, optional
-        What stands for a rejected row: none of the labels, and of their type. When omitted
-        -1 for indices and for labels that are numbers, or 1 less than the least of them
-        if that is smaller; "rejected" for labels that are strings; NaT for times. No third
-        truth value being left, the answer for bool labels is an array of objects: True,
-        False and None, or whatever else is given.
+        The label of rejected rows. It must differ from the other labels and have their type.
+        The default is -1 for indices and for labels that are numbers, or the smallest label
+        minus 1 if that is smaller; "rejected" for strings; NaT for times. For bool labels the
+        result is an array of objects, and the default is None.
 
     Returns
     -------
     ndarray of shape (n,)
-        Indices of decisions, or labels. Of several decisions that cost the
-        same, up to rounding, the first is taken, and any decision before rejection.
+        Indices of decisions, or labels. If several decisions have the same cost up to
+        rounding errors, the first is chosen; a decision is preferred to a rejection.
 
     See Also
     --------
@@ -56,10 +55,10 @@ def decide(
 
     Notes
     -----
-    Only differences within a row of ``cost`` matter. The least cost of each truth is
-    subtracted first, so that all terms of the expected costs ``proba @ cost`` are
-    positive and the relative rounding error of a sum is at most k times the machine
-    epsilon: that is what counts as a tie.
+    Only differences within a row of ``cost`` matter. The least cost of each true class is
+    subtracted first. Then no term of the expected costs ``proba @ cost`` is negative, and the
+    relative rounding error of a sum is at most k times the float64 epsilon. Costs that
+    differ by no more count as ties.
 
     References
     ----------
@@ -86,20 +85,22 @@ def decide(
     names = np.arange(n_decisions) if classes is None else classes
     labels = decision_labels(names, n_decisions, reject_cost is not None, rejected)
     reject = None if reject_cost is None else _check_reject_cost(reject_cost, k)
-    return labels[_least(rows, matrix, reject)]  # -1 is the last label: that of rejection
+    return labels[least_cost(rows, matrix, reject)]  # the last label, at -1, is for rejections
 
 
-def _least(rows: NDArray, cost: Array | None, reject: Array | None) -> NDArray[np.intp]:
-    """Return the decisions of least expected cost, -1 where that is rejection."""
+def least_cost(
+    rows: NDArray, cost: Array | None, reject: Array | None, block_entries: int = BLOCK_ENTRIES
+) -> NDArray[np.intp]:
+    """Return the decisions of least expected cost, -1 where that is a rejection."""
     k = rows.shape[1]
     regret = _regret(1.0 - np.eye(k) if cost is None else cost, reject)
     n_decisions = regret.shape[1] - (reject is not None)
     tie = 1.0 + 4.0 * k * np.finfo(np.float64).eps
     chosen = np.empty(len(rows), dtype=np.intp)
-    for part, p in blocks(rows, max(regret.shape)):
+    for part, p in checked_blocks(rows, max(regret.shape), block_entries):
         expected = p @ regret
         if cost is None:
-            # Sums of the others may tie where the probabilities themselves do not.
+            # Expected costs may be equal by rounding errors though the probabilities differ.
             best = p.argmax(axis=1)
         else:
             least = expected[:, :n_decisions].min(axis=1)
@@ -112,12 +113,10 @@ def _least(rows: NDArray, cost: Array | None, reject: Array | None) -> NDArray[n
 
 
 def _regret(cost: Array, reject: Array | None) -> Array:
-    """Return costs less the least of their row; rejection is the last column."""
+    """Return costs minus the least cost of their row; rejection is the last column."""
     if reject is not None:
         cost = np.column_stack([cost, reject])
-    if (
-        np.abs(cost).max() > LARGEST
-    ):  # scaled exactly, so that differences and their means are finite
+    if np.abs(cost).max() > 1e300:  # differences could overflow; a power of 2 scales exactly
         cost = cost / 2.0**12
     return cost - cost.min(axis=1, keepdims=True)
 
@@ -133,8 +132,8 @@ def check_cost(cost: ArrayLike, k: int) -> Array:
     if not np.isfinite(matrix).all():
         i, j = (int(index) for index in np.argwhere(~np.isfinite(matrix))[0])
         raise ValueError(
-            f"cost[{i}, {j}] is {matrix[i, j]}: costs must be finite. Use a large number for what "
-            "must never happen."
+            f"cost[{i}, {j}] is {matrix[i, j]}: costs must be finite. Use a large number for "
+            "decisions that must never be made."
         )
     return matrix
 
@@ -158,7 +157,7 @@ def _check_reject_cost(reject_cost: ArrayLike, k: int) -> Array:
 def decision_labels(
     classes: ArrayLike, d: int, rejects: bool, rejected: object, name: str = "classes"
 ) -> NDArray:
-    """Return the labels of d decisions, followed by that of rejection where there is any."""
+    """Return the labels of d decisions, and at the end the label of rejected rows, if any."""
     labels = np.asarray(classes)
     if labels.shape != (d,):
         raise ValueError(
@@ -179,10 +178,10 @@ def decision_labels(
 
 
 def _append(labels: NDArray, rejected: object) -> NDArray | None:
-    """Return the labels and that of rejection; None if it is of another type."""
+    """Return the labels and the label of rejected rows; None if it has another type."""
     kind = labels.dtype.kind
     texts = isinstance(rejected, str) == isinstance(labels[0], str)
-    if kind in "mM":  # not by way of a list, where nanoseconds are integers
+    if kind in "mM":  # a list would turn nanoseconds into integers
         fits = isinstance(rejected, labels.dtype.type)
         return np.append(labels, np.array([rejected], dtype=labels.dtype)) if fits else None
     if kind in "bO":

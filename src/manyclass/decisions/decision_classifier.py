@@ -1,4 +1,4 @@
-"""DecisionClassifier: a classifier's probabilities under other frequencies and costs."""
+"""DecisionClassifier: decisions by costs, from probabilities for other class frequencies."""
 
 from __future__ import annotations
 
@@ -31,68 +31,66 @@ def _has_probabilities(self) -> bool:
 
 
 class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
-    """Classifier that decides by costs, for a population with its own class frequencies.
+    """Classifier that decides by costs, for a population with other class frequencies.
 
-    ``predict_proba`` gives the probabilities of ``estimator``, adjusted to the class
-    frequencies ``target_prior``; ``predict`` the decisions of least expected cost under
-    them. With costs a decision need not be the most probable class.
+    ``predict_proba`` returns the probabilities of ``estimator``, adjusted to the class
+    frequencies ``target_prior``. ``predict`` returns the decisions with the least expected
+    cost, which may differ from the most probable class.
 
     Parameters
     ----------
     estimator : classifier, default=None
         Needs ``predict_proba``, as :class:`~manyclass.CoupledClassifier` has it. ``None``
-        means :class:`~sklearn.linear_model.LogisticRegression`. A fitted one is used as it
-        is inside :class:`~sklearn.frozen.FrozenEstimator`.
+        means :class:`~sklearn.linear_model.LogisticRegression`. Put a fitted one into
+        :class:`~sklearn.frozen.FrozenEstimator` to use it without fitting it again.
     cost : array-like of shape (k, d) or callable, default=None
         ``cost[i, j]`` is the cost of decision j when the truth is class i, in the order
         of ``classes_``; or a function of the number of classes that returns it. ``None``
         means that a wrong class costs 1: the decision is the most probable class.
     reject_cost : float or array-like of shape (k,), default=None
-        Cost of deciding nothing; see :func:`decide`. ``None`` means that a decision is
-        always made.
+        Cost of a rejection; see :func:`decide`. ``None`` means that no row is rejected.
     rejected : object, default=None
-        What ``predict`` returns for rejected rows: none of the labels, and of their type.
-        ``None`` means -1 among numbers, or 1 less than the least label if that is smaller,
-        "rejected" among strings, NaT among times, and None itself among truth values, where
-        anything that is neither will do, and decisions are an array of objects.
+        The label of rejected rows; see :func:`decide`. ``None`` means -1 for labels that are
+        numbers, or the smallest label minus 1 if that is smaller, "rejected" for strings, NaT
+        for times, and None itself for bool labels, whose decisions are an array of objects.
     decisions : array-like of shape (d,), default=None
         Labels of the decisions. ``None`` means ``classes_``.
     target_prior : array-like of shape (k,) or "uniform", default=None
         Class frequencies of the rows to predict, in the order of ``classes_``. ``None``
-        leaves the probabilities as they are. :func:`estimate_prior` finds it from
-        unlabelled rows.
+        does not adjust the probabilities. :func:`estimate_prior` estimates the frequencies
+        from unlabelled rows.
     trained_prior : array-like of shape (k,) or "uniform", default=None
         Class frequencies that the probabilities of ``estimator`` refer to. ``None`` means
-        those of y, weighted by ``sample_weight``. It has to be given for a frozen
-        estimator that was fitted on other shares of the classes than ``fit`` is given,
-        and is "uniform" for an estimator with ``class_weight="balanced"``.
+        those of y, weighted by ``sample_weight``. Pass them for a frozen estimator that was
+        fitted with other class frequencies than those of y. Pass "uniform" for an estimator
+        with ``class_weight="balanced"``.
 
     Attributes
     ----------
     estimator_ : fitted classifier
-        Its probabilities are those before the adjustment.
+        Its probabilities are not adjusted.
     classes_ : ndarray of shape (k,)
         The class labels, in the order of the columns of ``predict_proba``.
     decisions_ : ndarray of shape (d,) or (d + 1,)
-        Labels of the decisions; the last is ``rejected`` where there is a ``reject_cost``.
+        Labels of the decisions; the last is ``rejected`` if there is a ``reject_cost``.
     cost_, reject_cost_
-        The costs in use: an array of shape (k, d) or None, and ``reject_cost``.
+        The costs: an array of shape (k, d) or None, and ``reject_cost``.
     trained_prior_, target_prior_ : ndarray of shape (k,)
-        The class frequencies in use; both are the same where nothing is adjusted.
+        The class frequencies; both are the same if nothing is adjusted.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of str
-        Names of the features, where X has them.
+        Names of the features, if X has them.
 
     See Also
     --------
-    decide, adjust_prior, estimate_prior : What it does, for given probabilities.
+    decide, adjust_prior, estimate_prior : The same for given probabilities.
 
     Notes
     -----
-    ``score`` is the share of decisions that are the true label, whatever they cost; a
-    rejected row counts as wrong. scikit-learn's metrics do not take the None of rejected
-    truth values: leave these rows out first.
+    ``score`` is the share of decisions that are the true label; it does not use the costs. A
+    rejected row counts as wrong. scikit-learn's metrics do not accept None, the default label
+    of rejected rows for bool labels: leave these rows out first.
 
     Examples
     --------
@@ -140,7 +138,7 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
 
     @offers_weights_if_taken
     def fit(self, X, y, sample_weight=None, **fit_params):
-        """Fit the estimator, and count the classes.
+        """Fit the estimator, and compute the class frequencies.
 
         Parameters
         ----------
@@ -149,12 +147,12 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
-            Weights, used by the estimator and for the class frequencies. Only where the
-            estimator's ``fit`` takes them, as a frozen one does, or by metadata routing, which
-            leaves out the estimator if it did not request them.
+            Weights, used by the estimator and for the class frequencies. They are accepted if
+            the estimator's ``fit`` accepts them, as a frozen one does, or with metadata routing.
+            With routing the estimator only gets them if it requested them.
         **fit_params : dict
-            Further arguments for the estimator's ``fit``, by metadata routing where that
-            is enabled.
+            Further arguments for the estimator's ``fit``, by metadata routing if that is
+            enabled.
 
         Returns
         -------
@@ -167,8 +165,8 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         base = self._base_estimator()
         if not hasattr(base, "predict_proba"):
             raise ValueError(
-                f"{type(base).__name__} has no predict_proba, and decisions are made by "
-                "probabilities. Wrap it in CoupledClassifier or CalibratedClassifierCV."
+                f"{type(base).__name__} has no predict_proba, which decisions need. Wrap it in "
+                "CoupledClassifier or CalibratedClassifierCV."
             )
         check_targets(y)
         X, y = indexable(check_any_rows(self, X, reset=True), column_or_1d(y, warn=True))
@@ -186,7 +184,7 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         trained = _prior(self.trained_prior, counts, "trained_prior")
         target = _prior(self.target_prior, trained, "target_prior")
         cost, decisions = self._plan(classes)
-        # A dry run: what is wrong with costs or frequencies is said here.
+        # A trial: raises an error now if costs or frequencies are invalid.
         level = adjust_prior(np.full((1, len(classes)), 1 / len(classes)), trained, target)
         decide(level, cost, reject_cost=self.reject_cost)
         self.estimator_, self.classes_ = fitted, classes
@@ -256,7 +254,7 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
             Labels out of ``decisions_``.
         """
         chosen = decide(self.predict_proba(X), self.cost_, reject_cost=self.reject_cost_)
-        return self.decisions_[chosen]  # -1 is the last: that of rejection
+        return self.decisions_[chosen]  # the last label, at -1, is for rejected rows
 
     def score(self, X, y, sample_weight=None):
         """Return the share of decisions that are the true label.
@@ -274,7 +272,7 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         """
         decided, truth = indexable(self.predict(X), column_or_1d(y))
         if decided.dtype == object and self.classes_.dtype == np.bool_:
-            # scikit-learn's metrics refuse the None among truth values.
+            # scikit-learn's metrics do not accept None among bool labels.
             decided, truth = decided == truth, np.ones(len(truth), dtype=np.bool_)
         return accuracy_score(truth, decided, sample_weight=sample_weight)
 

@@ -1,8 +1,7 @@
-"""Probabilities under other class frequencies than those of the training set."""
+"""Adjust probabilities to class frequencies that differ from those of the training set."""
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -10,23 +9,21 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
+from manyclass._lib.messages import warn
+from manyclass._lib.row_blocks import BLOCK_ENTRIES
 from manyclass._lib.sklearn import check_sample_weight
-from manyclass.decisions._simplex import Array, as_rows, blocks, check_prior
+from manyclass.decisions._simplex import Array, as_rows, check_prior, checked_blocks
 
-TINY = 1e-200  # a sum of products below may have lost some of them
-PROXIMITY = 1e-12  # of a step, relative to the curvature: what the rows do not tell stays
-HALVINGS = 30
-ROUNDING = 1e-14  # of a mean of logarithms
-LEAST_SHARE = 1e-300  # of a class; the inverse of one much smaller is infinite
-GREATEST = np.finfo(np.float64).max
-FAR = 1e6  # a gradient beyond, of a share of next to nothing, is for EM: its square is lost
+STEEP = 1e6
+"""With a larger gradient an EM step replaces Newton's. A choice: the gradient only exceeds 1 by so
+much at a frequency near 0, and the squares in the curvature would hide the other classes."""
 
 
 def adjust_prior(proba: ArrayLike, trained: ArrayLike, target: ArrayLike) -> Array:
-    """Return the probabilities of rows from a population with other class frequencies.
+    """Adjust probabilities to a population with other class frequencies.
 
-    By Bayes' rule p_i becomes p_i target_i / trained_i, renormalised, if the classes
-    look the same in both populations and only their shares differ.
+    By Bayes' rule p_i becomes p_i target_i / trained_i, divided by the sum over the classes.
+    This holds if the two populations only differ in their class frequencies.
 
     Parameters
     ----------
@@ -35,18 +32,18 @@ def adjust_prior(proba: ArrayLike, trained: ArrayLike, target: ArrayLike) -> Arr
     trained : array-like of shape (k,)
         Class frequencies, or counts, that ``proba`` was learned from.
     target : array-like of shape (k,)
-        Those of the population that the rows come from. A class may have 0, and then has
-        probability 0.
+        Class frequencies, or counts, of the population that the rows come from. A class of
+        frequency 0 gets probability 0.
 
     Returns
     -------
     ndarray of shape (n, k)
-        Where all of a row's probability is on classes without ``target``, there is
-        nothing left to go by, and the row is ``target`` itself.
+        If all classes with positive probability in a row have ``target`` 0, the row is
+        ``target`` itself.
 
     See Also
     --------
-    estimate_prior : Find ``target`` from unlabelled rows.
+    estimate_prior : Estimate ``target`` from unlabelled rows.
 
     References
     ----------
@@ -60,16 +57,21 @@ def adjust_prior(proba: ArrayLike, trained: ArrayLike, target: ArrayLike) -> Arr
     >>> adjust_prior([[0.5, 0.3, 0.2]], trained=[1, 1, 1], target=[0.2, 0.4, 0.4]).round(3)
     array([[0.333, 0.4  , 0.267]])
     """
-    rows = as_rows(proba)
+    return _adjust(as_rows(proba), trained, target)
+
+
+def _adjust(
+    rows: NDArray, trained: ArrayLike, target: ArrayLike, block_entries: int = BLOCK_ENTRIES
+) -> Array:
     k = rows.shape[1]
     old, new = check_prior(trained, k, "trained"), check_prior(target, k, "target")
     log_ratio = _log_ratio(old, new)
     ratio = np.exp(log_ratio - log_ratio.max())
     out = np.empty(rows.shape)
-    for part, p in blocks(rows, k):
+    for part, p in checked_blocks(rows, k, block_entries):
         np.multiply(p, ratio, out=out[part])
         total = out[part].sum(axis=1, keepdims=True)
-        lost = np.flatnonzero(total[:, 0] < TINY)
+        lost = np.flatnonzero(total[:, 0] < 1e-200)  # products below 1e-308 may have underflowed
         total[lost] = 1.0
         out[part] /= total
         if len(lost):
@@ -82,15 +84,15 @@ def _log_ratio(old: Array, new: Array) -> Array:
     unknown = np.flatnonzero((old == 0) & (new > 0))
     if len(unknown):
         raise ValueError(
-            f"trained is 0 for class {unknown[0]}, but target is {new[unknown[0]]:.6g}: nothing is "
-            "known about a class without training samples. Leave it out of both."
+            f"trained is 0 for class {unknown[0]}, but target is {new[unknown[0]]:.6g}: a class "
+            "without training samples has no probabilities to adjust. Leave it out of both."
         )
     with np.errstate(divide="ignore"):
         return np.where(new > 0, np.log(new) - np.log(np.where(new > 0, old, 1.0)), -np.inf)
 
 
 def _by_logarithms(p: Array, log_ratio: Array, target: Array) -> Array:
-    """Do the same for rows whose products underflow."""
+    """Adjust rows whose products underflow, by way of logarithms."""
     with np.errstate(divide="ignore"):
         logs = np.log(p) + log_ratio
     highest = logs.max(axis=1, keepdims=True)
@@ -101,11 +103,11 @@ def _by_logarithms(p: Array, log_ratio: Array, target: Array) -> Array:
 
 
 class _Likelihood(NamedTuple):
-    """Mean over rows of log(a_s' pi), a_s = p_s / trained, and its derivatives at pi."""
+    """The mean over rows of log(a_s' pi), with a_s = p_s / trained, and its derivatives."""
 
     value: float
     gradient: Array
-    """g, shape (k,). At the maximum g <= 1, and g = 1 where pi > 0."""
+    """g, shape (k,). At the maximum g_i <= 1 for all classes, and g_i = 1 if pi_i > 0."""
     curvature: Array
     """The negative Hessian, shape (k, k)."""
 
@@ -120,42 +122,42 @@ def estimate_prior(
 ) -> Array:
     """Estimate class frequencies from the probabilities of unlabelled rows.
 
-    The frequencies π that make the rows most likely: the maximum of
-    Σ log Σ_i p_i π_i / trained_i. It is what the EM algorithm of Saerens et al.
-    converges to, and concave; here Newton's method finds it in a few steps.
+    The estimate π has the maximum likelihood: it maximises Σ log Σ_i p_i π_i / trained_i,
+    which is concave. The EM algorithm of Saerens et al. converges to the same π; Newton's
+    method finds it in a few steps.
 
     Parameters
     ----------
     proba : array-like of shape (n, k)
-        Class probabilities of rows from the new population, as of a model trained on the
-        old one: entries not negative and sums of 1, both within 1e-5. They should be
-        calibrated; the estimate inherits their errors.
+        Class probabilities of rows from the new population, by a model trained on the old
+        one: entries not negative and sums of 1, both within 1e-5. They should be calibrated:
+        errors in the probabilities cause errors in the estimate.
     trained : array-like of shape (k,)
         Class frequencies, or counts, that ``proba`` was learned from.
     sample_weight : array-like of shape (n,), optional
-        How often each row counts.
+        Weight of each row.
     tol : float, default=1e-12
         The mean log-likelihood is at most this far from its maximum.
     max_iter : int, default=200
-        Steps, after which a ``ConvergenceWarning`` says how far it is.
+        Limit of steps. If it is reached, a ``ConvergenceWarning`` gives the distance.
 
     Returns
     -------
     ndarray of shape (k,)
-        Frequencies that sum to 1. Where the rows leave them open, as those of classes
-        that ``proba`` never tells apart, the one near to ``trained``.
+        Frequencies that sum to 1. If several π have the maximum likelihood, for example
+        because two columns of ``proba`` are proportional, the result is one near ``trained``.
 
     See Also
     --------
-    adjust_prior : Adjust the probabilities to the frequencies found.
+    adjust_prior : Adjust the probabilities to the estimated frequencies.
 
     Notes
     -----
     With g_i the mean of (p_i / trained_i) / Σ_j p_j π_j / trained_j, an EM step is
-    π_i ← π_i g_i, and the mean log-likelihood is at most max_i g_i - 1 from its maximum,
-    which decides when to stop. Newton's step minimises the quadratic model over π >= 0,
-    without the constraint Σ π = 1: adding Σ π to the negative log-likelihood makes it
-    hold by itself [2]_. An EM step is taken where Newton's does not gain.
+    π_i ← π_i g_i. The mean log-likelihood is at most max_i g_i - 1 below its maximum, which
+    is the stopping rule. Newton's step minimises the quadratic model over π >= 0. The
+    constraint Σ π = 1 is not needed: if Σ π is added to the negative log-likelihood, the
+    minimum satisfies it [2]_. If Newton's step does not help, an EM step is taken.
 
     References
     ----------
@@ -179,11 +181,11 @@ def estimate_prior(
     """
     rows = as_rows(proba)
     if len(rows) == 0:
-        raise ValueError("proba has no rows: class frequencies cannot be estimated from nothing.")
+        raise ValueError("proba has no rows: pass at least one to estimate class frequencies.")
     old = check_prior(trained, rows.shape[1], "trained")
     weight = check_sample_weight(sample_weight, rows)
     if not weight.any():
-        raise ValueError("sample_weight is 0 for every row: give some row a weight.")
+        raise ValueError("sample_weight is 0 for every row: at least one must be positive.")
     weight = weight / weight.sum()
     inverse = _inverse(rows, old)
     pi, at = old, _likelihood(rows, weight, inverse, old)
@@ -197,18 +199,20 @@ def estimate_prior(
 
 
 def _inverse(rows: NDArray, trained: Array) -> Array:
-    """Return 1 / trained, 0 for classes that neither training nor the rows know."""
+    """Return 1 / trained, or 0 for classes with trained = 0 and probability 0 in all rows."""
     absent = trained == 0
     if absent.any() and (rows[:, absent] > 0).any():
         i = int(np.flatnonzero(absent)[(rows[:, absent] > 0).any(axis=0).argmax()])
         raise ValueError(
-            f"trained is 0 for class {i}, but proba is not: they do not belong to each other."
+            f"trained is 0 for class {i}, but proba is not. Pass the frequencies of the training "
+            "set that the probabilities come from."
         )
-    lost = np.flatnonzero(~absent & (trained < LEAST_SHARE))
+    least = 1e-300  # the inverse of numbers below 1e-308 is infinite
+    lost = np.flatnonzero(~absent & (trained < least))
     if len(lost):
         raise ValueError(
-            f"trained has a share of {trained[lost[0]]:.2g} for class {lost[0]}, too small to "
-            f"divide by: at least {LEAST_SHARE:g} is needed. Leave the class out, of proba as well."
+            f"trained is {trained[lost[0]]:.2g} for class {lost[0]}, too small to divide by: it "
+            f"must be at least {least:g}. Leave the class out of trained and proba."
         )
     return np.divide(1.0, trained, out=np.zeros(len(trained)), where=~absent)
 
@@ -216,7 +220,7 @@ def _inverse(rows: NDArray, trained: Array) -> Array:
 def _likelihood(rows: NDArray, weight: Array, inverse: Array, pi: Array) -> _Likelihood:
     k = len(pi)
     value, gradient, curvature = 0.0, np.zeros(k), np.zeros((k, k))
-    for part, p in blocks(rows, k):
+    for part, p in checked_blocks(rows, k):
         p *= inverse
         mixture = p @ pi
         used = weight[part] > 0
@@ -231,18 +235,27 @@ def _likelihood(rows: NDArray, weight: Array, inverse: Array, pi: Array) -> _Lik
 
 
 def _step(
-    rows: NDArray, weight: Array, inverse: Array, pi: Array, at: _Likelihood
+    rows: NDArray,
+    weight: Array,
+    inverse: Array,
+    pi: Array,
+    at: _Likelihood,
+    most_halvings: int = 30,
 ) -> tuple[Array, _Likelihood]:
-    """Return where a step from pi leads, and the likelihood there."""
+    """Return the next pi after a step, and its likelihood.
+
+    Newton's step is halved until the likelihood increases; if it never does, take an EM step.
+    """
     direction = _newton(pi, at) - pi
     length = 1.0
-    for _ in range(HALVINGS):
+    for _ in range(most_halvings):
         ahead = np.maximum(pi + length * direction, 0.0)
         ahead /= ahead.sum()
         there = _likelihood(rows, weight, inverse, ahead)
         gain = there.value - at.value
-        # Near the maximum gains are lost in rounding, while the gradient still tells.
-        flat = abs(gain) <= ROUNDING * max(1.0, abs(at.value))
+        # Near the maximum rounding errors hide the gain, but the gradient still decreases.
+        rounding = 1e-14 * max(1.0, abs(at.value))  # of a mean of logarithms
+        flat = abs(gain) <= rounding
         if gain > 0 or (flat and there.gradient.max() < at.gradient.max()):
             return ahead, there
         length *= 0.5
@@ -251,26 +264,26 @@ def _step(
 
 
 def _em(pi: Array, at: _Likelihood) -> Array:
-    """Return where a step of EM leads, which always gains.
+    """Return the next pi after an EM step, which always increases the likelihood.
 
-    A share of 0 would stay, even where the rows ask for more: it becomes one that the next
-    step can multiply, so small that the other classes do not miss it.
+    EM never changes a frequency of 0. If its gradient is above 1, the frequency should grow.
+    So it becomes a small positive number here, which the next steps can increase.
     """
-    g = np.minimum(at.gradient, GREATEST)
-    ahead = np.where((pi == 0) & (g > 1), 1.0 / np.maximum(g, FAR), pi * g)
+    g = np.minimum(at.gradient, np.finfo(np.float64).max)
+    ahead = np.where((pi == 0) & (g > 1), 1.0 / np.maximum(g, STEEP), pi * g)
     return ahead / ahead.sum()
 
 
 def _newton(pi: Array, at: _Likelihood) -> Array:
     """Minimise the quadratic model of -likelihood + sum(x) over x >= 0.
 
-    With H the curvature, H pi = g: the model is ½ x'Hx + (1 - 2 g)'x, and a term that
-    keeps x near pi where H is singular.
+    With H the curvature, H pi = g, so the model is ½ x'Hx + (1 - 2 g)'x. A small proximal term
+    keeps x near pi in directions in which H is singular.
     """
     H, g = at.curvature, at.gradient
-    if g.max() > FAR:
+    if g.max() > STEEP:
         return _em(pi, at)
-    near = PROXIMITY * np.trace(H) + np.finfo(np.float64).tiny
+    near = 1e-12 * np.trace(H) + np.finfo(np.float64).tiny  # above the rounding errors of H
     try:
         upper = np.linalg.cholesky(H + near * np.eye(len(g))).T
         aim = np.linalg.solve(upper.T, 2.0 * g - 1.0 + near * pi)
@@ -281,10 +294,9 @@ def _newton(pi: Array, at: _Likelihood) -> Array:
 
 
 def _warn_unconverged(at: _Likelihood, tol: float, max_iter: int) -> None:
-    warnings.warn(
+    warn(
         f"estimate_prior did not converge in {max_iter} steps: the mean log-likelihood may be "
         f"{at.gradient.max() - 1.0:.2g} below its maximum, and tol is {tol:g}. Raise max_iter or "
         "tol.",
         ConvergenceWarning,
-        stacklevel=3,
     )

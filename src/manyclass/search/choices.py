@@ -1,4 +1,4 @@
-"""The choice among the candidates of a search, as Duan et al. and Wu et al. made it."""
+"""How Duan et al. and Wu et al. choose among the candidates of a search."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from sklearn.base import BaseEstimator
 
 from manyclass._lib.messages import quoted
 
-ROUNDING = 1e-12  # losses that differ by less are the same, added up in another order
-
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Results = Mapping[str, Any]
@@ -23,7 +21,7 @@ Sieve = Callable[[Rows], Rows]
 
 
 class Choice(BaseEstimator, ABC):
-    """Base of the choices: sieves, one after the other, until one candidate is left."""
+    """Base of the choices: sieves are applied in turn until one candidate is left."""
 
     accuracy: str
     log_loss: str | None
@@ -31,7 +29,7 @@ class Choice(BaseEstimator, ABC):
 
     @abstractmethod
     def _sieves(self, cv_results: Results, error: Floats, nll: Floats | None) -> list[Sieve]:
-        """Return the sieves in their order."""
+        """Return the sieves in the order in which they apply."""
 
     def __call__(self, cv_results: Results) -> int:
         """Return the index of the chosen candidate.
@@ -39,8 +37,8 @@ class Choice(BaseEstimator, ABC):
         Parameters
         ----------
         cv_results : dict
-            ``cv_results_`` of a search. Candidates whose scores are NaN, because
-            fits failed, are passed over.
+            ``cv_results_`` of a search. Candidates with NaN scores, because fits
+            failed, are ignored.
 
         Returns
         -------
@@ -53,7 +51,8 @@ class Choice(BaseEstimator, ABC):
         if len(left) == 0:
             raise ValueError(
                 f"all {len(error)} candidates have NaN for a score: nothing can be chosen. The "
-                "warnings of the search say what failed; error_score='raise' stops at the first."
+                "warnings of the search say what failed; error_score='raise' stops at the first "
+                "failure."
             )
         for sieve in sieves:
             left = sieve(left) if len(left) > 1 else left
@@ -65,7 +64,7 @@ class Choice(BaseEstimator, ABC):
         if f"mean_test_{metric}" not in cv_results:
             known = [key[10:] for key in cv_results if key.startswith("mean_test_")]
             remedy = (
-                "one of these names" if argument == "accuracy" else "log_loss=None to do without"
+                "one of these names" if argument == "accuracy" else "log_loss=None to ignore it"
             )
             raise ValueError(
                 f"{argument}={quoted(metric)} is not a score of the search, which has "
@@ -85,20 +84,20 @@ class Choice(BaseEstimator, ABC):
 
 
 class SmoothestBest(Choice):
-    """Duan's choice among the candidates of a search: the best, and of those the smoothest.
+    """Duan's choice among the candidates of a search: the smoothest of the best.
 
     Pass it as ``refit`` to a search over C and the width of a Gaussian kernel. These
     rules apply in turn until one candidate is left: (a) the smallest error; (b) the
-    smallest NLL; (c) smaller C and larger σ², where a pair goes if another is no worse
-    in either and better in one; (d) the smallest mean error of the neighbours on the
-    grid, eight or as many as there are; (e) their smallest mean NLL; (f) the smallest
-    C. If other parameters still differ, the first candidate is taken.
+    smallest NLL; (c) smaller C and larger σ²: a candidate is dropped if another is at
+    least as good in both and better in one; (d) the smallest mean error of the (up to
+    eight) neighbours on the grid; (e) their smallest mean NLL; (f) the smallest C. If
+    candidates that differ in other parameters are left, the first is chosen.
 
     Parameters
     ----------
     C : str, default="C"
         Name of the parameter C in the search, as in "estimator__C". The last part is
-        enough where only one name ends so; the same holds for the next two.
+        enough if it is unique; the same holds for the next two.
     gamma : str or None, default="gamma"
         Name of γ = 1/(2σ²). ``None`` for a search without a kernel width, or with:
     sigma2 : str or None, default=None
@@ -106,24 +105,24 @@ class SmoothestBest(Choice):
     accuracy : str, default="accuracy"
         Name of the score for (a) and (d): "score" if the search has only one.
     log_loss : str or None, default="neg_log_loss"
-        Name of the score for (b) and (e). ``None`` leaves them out, as for methods
-        without probabilities.
+        Name of the score for (b) and (e). ``None`` skips them, for methods without
+        probabilities.
     fold_sizes : array-like of shape (n_folds,), optional
         Number (or total weight) of the left-out samples of each fold; see the notes.
 
     Notes
     -----
-    The papers' error is that over all left-out samples together. ``mean_test_...`` of
-    a search is the plain mean over the folds: the same where all folds are of one size,
-    as in the papers; otherwise an error in a small fold counts for more, and candidates
-    with as many errors need not tie. ``fold_sizes`` weighs the folds as the papers do;
-    :class:`~manyclass.search.TwoStepGridSearchCV` fills it in.
+    The error of the papers is the mean over all left-out samples. ``mean_test_...`` of a
+    search is the mean over the folds. They are equal if all folds have the same size, as in
+    the papers. Otherwise an error in a small fold counts more, and candidates with the same
+    number of errors may have different scores. ``fold_sizes`` weights the folds as the
+    papers do; :class:`~manyclass.search.TwoStepGridSearchCV` sets it.
 
     Neighbours agree in all other parameters of the search. Scores that differ by less
-    than 1e-12 are taken as equal.
+    than 1e-12 count as equal.
 
-    With several scores and a callable ``refit``, ``score`` of a search does not know which
-    one is meant: use that of its ``best_estimator_``.
+    With several scores and a callable ``refit``, the method ``score`` of a search does not
+    work: use ``score`` of its ``best_estimator_``.
 
     References
     ----------
@@ -174,30 +173,30 @@ class SmoothestBest(Choice):
         return [
             *(partial(_least, loss) for loss in losses),  # (a), (b)
             partial(_undominated, C, smoothness),  # (c)
-            *(partial(lattice.calmest, loss) for loss in losses),  # (d), (e)
+            *(partial(lattice.best_neighbours, loss) for loss in losses),  # (d), (e)
             partial(_smallest, C),  # (f)
         ]
 
 
 class SmallestC(Choice):
-    """The best candidate of a search, and among equals the one with the smallest C.
+    """The best candidate of a search; if several are equally good, the one with the smallest C.
 
-    Pass it as ``refit`` to a search. As it is, this is the choice of Wu et al.; with
+    Pass it as ``refit`` to a search. The defaults are the choice of Wu et al. With
     ``log_loss="neg_log_loss", slack=0.05`` it is that of Duan et al. for their soft-max
-    combination: candidates within 5 % of the least error, of those the ones within 5 %
-    of the least NLL, of those the smallest C. Where several have that C, the first one.
+    combination: keep candidates within 5 % of the smallest error, then those within 5 % of
+    the smallest NLL, then choose the smallest C. If several have that C, the first is chosen.
 
     Parameters
     ----------
     C : str, default="C"
         Name of the parameter C in the search, as in "estimator__C"; the last part is
-        enough where only one name ends so.
+        enough if it is unique.
     accuracy : str, default="accuracy"
         Name of the accuracy: "score" if the search has only one score.
     log_loss : str or None, default=None
-        Name of the score that decides second, if any does.
+        Name of a second score, if any.
     slack : float, default=0.0
-        Error and NLL may exceed the least by this fraction of it.
+        Error and NLL may exceed the smallest by this fraction of it.
     fold_sizes : array-like of shape (n_folds,), optional
         As in :class:`SmoothestBest`.
 
@@ -217,7 +216,7 @@ class SmallestC(Choice):
     >>> X, y = load_iris(return_X_y=True)
     >>> choice = SmallestC(accuracy="score")
     >>> search = GridSearchCV(CoupledSVC(gamma=0.1), {"C": [0.1, 1, 10]}, refit=choice)
-    >>> search.fit(X, y).best_params_  # C=10 errs as rarely
+    >>> search.fit(X, y).best_params_  # C=10 has the same error
     {'C': 1}
     """
 
@@ -246,7 +245,8 @@ class SmallestC(Choice):
 
 def _least(losses: Floats, rows: Rows, slack: float = 0.0) -> Rows:
     least = losses[rows].min()
-    return rows[losses[rows] <= (1.0 + slack) * least + ROUNDING * max(1.0, abs(least))]
+    rounding = 1e-12 * max(1.0, abs(least))  # equal losses may be summed in different orders
+    return rows[losses[rows] <= (1.0 + slack) * least + rounding]
 
 
 def _smallest(values: Floats, rows: Rows) -> Rows:
@@ -254,7 +254,7 @@ def _smallest(values: Floats, rows: Rows) -> Rows:
 
 
 def _undominated(C: Floats, smoothness: Floats, rows: Rows) -> Rows:
-    """Return the rows than which no other is as good in both and better in one."""
+    """Drop a row if another is at least as good in C and smoothness, and better in one."""
     c, s = C[rows], smoothness[rows]
     as_good = (c <= c[:, None]) & (s >= s[:, None])
     better = (c < c[:, None]) | (s > s[:, None])
@@ -262,7 +262,7 @@ def _undominated(C: Floats, smoothness: Floats, rows: Rows) -> Rows:
 
 
 class _Lattice:
-    """Where the candidates lie on the grid of C and width, for each setting of the rest."""
+    """Positions of the candidates on the grid of C and width, for each setting of the rest."""
 
     def __init__(self, C: Floats, smoothness: Floats, settings: NDArray[np.intp]):
         self.settings = settings
@@ -272,13 +272,13 @@ class _Lattice:
             for axis, values in enumerate((C, smoothness)):
                 self.cells[rows, axis] = np.unique(values[rows], return_inverse=True)[1]
 
-    def calmest(self, losses: Floats, rows: Rows) -> Rows:
-        """Return the rows whose neighbours have the least mean loss."""
+    def best_neighbours(self, losses: Floats, rows: Rows) -> Rows:
+        """Return the rows whose neighbours have the smallest mean loss."""
         means = self.neighbour_means(losses, rows)
         return rows[_least(means, np.arange(len(rows)))]
 
     def neighbour_means(self, losses: Floats, rows: Rows) -> Floats:
-        """Return the mean loss of each row's neighbours; infinite where it has none."""
+        """Return the mean loss of each row's neighbours; infinite if it has none."""
         steps = np.abs(self.cells[rows, None] - self.cells).max(axis=2)
         near = (steps == 1) & (self.settings[rows, None] == self.settings) & ~np.isnan(losses)
         totals, counts = np.where(near, losses, 0.0).sum(axis=1), near.sum(axis=1)
@@ -290,8 +290,8 @@ def _find_parameter(cv_results: Results, name: str, argument: str) -> str:
     known = [key[6:] for key in cv_results if key.startswith("param_")]
     found = [key for key in known if key == name] or [k for k in known if k.endswith(f"__{name}")]
     if len(found) != 1:
-        fault = "could be any of them" if found else "is none of them"
-        remedy = ", or gamma=None where there is no width" if argument != "C" else ""
+        fault = "matches several of them" if found else "is none of them"
+        remedy = ", or gamma=None if there is no width" if argument != "C" else ""
         raise ValueError(
             f"the search varies {', '.join(found or known)}, and {argument}={quoted(name)} "
             f"{fault}. Pass a full name{remedy}."
@@ -305,18 +305,18 @@ def _numbers(cv_results: Results, name: str) -> Floats:
         if not isinstance(value, Real) or value != value:
             found = "not set" if value is np.ma.masked else repr(value)
             raise ValueError(
-                f"parameter {quoted(name)} is {found} in candidate {candidate}: the choice "
-                "compares numbers. Give every candidate of the search a number for it."
+                f"parameter {quoted(name)} is {found} in candidate {candidate}, but the choice "
+                "compares numbers. Give it a number in every candidate of the search."
             )
     return np.asarray(column, dtype=np.float64)
 
 
 def width_argument(gamma: str | None, sigma2: str | None) -> str | None:
-    """Return which of the two arguments names the width of the kernel, if any does."""
+    """Return which of the two arguments names the width of the kernel, or None."""
     if gamma is not None and sigma2 is not None:
         raise ValueError(
-            f"gamma={gamma!r} and sigma2={sigma2!r} both name the width of the kernel: set one of "
-            "them to None."
+            f"gamma={gamma!r} and sigma2={sigma2!r} both name the width of the kernel: set one "
+            "to None."
         )
     return "gamma" if gamma is not None else "sigma2" if sigma2 is not None else None
 

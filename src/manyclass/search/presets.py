@@ -16,7 +16,7 @@ __all__ = ["DUAN", "Method", "duan"]
 
 
 class Method(NamedTuple):
-    """What one of the paper's methods is made of."""
+    """The parts of one of the paper's methods."""
 
     learner: type[ClassifierMixin]
     code: str
@@ -50,13 +50,13 @@ def duan(
     n_jobs: int | None = None,
     random_state: int | None = None,
 ) -> CoupledClassifier:
-    """Return one of the methods that Duan et al. (2003) compare, as the paper has it.
+    """Return one of the methods that Duan et al. (2003) compare, as in the paper.
 
-    All have Gaussian kernels; sigmoids and soft-max functions are fitted to
-    out-of-sample scores; there is no temperature. ``MWV_SVM``, ``MWV_KLR`` and ``WTA_SVM``
-    give labels alone. ``MWV_PSVM`` has ``predict_proba``, unlike in the paper: it is the
-    share of the pairwise votes that a class has won, which ranks the classes, but is no
-    estimate of a probability and never more than 2/k, however certain the machines are.
+    All have Gaussian kernels. Sigmoids and soft-max functions are fitted to
+    out-of-sample scores. There is no temperature. ``MWV_SVM``, ``MWV_KLR`` and ``WTA_SVM``
+    only give labels. Unlike in the paper, ``MWV_PSVM`` has ``predict_proba``: the share of
+    the pairwise votes that a class has won. It ranks the classes, but it is at most 2/k and
+    does not estimate a probability.
 
     Parameters
     ----------
@@ -64,11 +64,11 @@ def duan(
         "SMC1va", "SSMC1va", "WTA_SVM", "WTA_PSVM", "WTA_KLR", "SMC1v1", "SSMC1v1",
         "MWV_SVM", "MWV_PSVM", "MWV_KLR", "PWC_PSVM" or "PWC_KLR".
     C : float, default=1.0
-        Of the binary classifiers; search over it as ``estimator__C``.
+        C of the binary classifiers; a search varies it as ``estimator__C``.
     gamma : float or {"scale", "auto"}, default="scale"
-        1/(2 sigma^2) of the paper's kernel; search over it as ``estimator__gamma``.
+        1/(2 sigma^2) of the paper's kernel; a search varies it as ``estimator__gamma``.
     cv : int, splitter or "loo", default=5
-        Folds for the out-of-sample scores; the paper has five.
+        Folds for the out-of-sample scores; the paper uses five.
     n_jobs, random_state : as in :class:`~manyclass.CoupledClassifier`
 
     Returns
@@ -112,7 +112,7 @@ def _method(name: str) -> Method:
 
 
 def _near_misses(name: str) -> list[str]:
-    """Return the methods whose names begin so, or else those with names much like it."""
+    """Return the methods whose names start with ``name``, or else those with similar names."""
     folded = {known.lower(): known for known in DUAN}
     begun = [folded[known] for known in folded if known.startswith(name) and known != name]
     return begun or [folded[one] for one in get_close_matches(name, folded, n=2, cutoff=0.7)]

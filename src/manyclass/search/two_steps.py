@@ -1,4 +1,4 @@
-"""The search in two steps: a coarse grid, then a fine one around its best."""
+"""A search in two steps: a coarse grid, then a fine grid around its best candidate."""
 
 from __future__ import annotations
 
@@ -14,26 +14,23 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
 from manyclass._lib.messages import quoted
 from manyclass.search.choices import Choice, Results, Rows, SmoothestBest, width_argument
 
-POWERS = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)  # Duan's coarse values of C and of sigma^2
-FACTORS = (0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 4.0, 6.0, 8.0)  # and those of the fine grid
-
 
 class TwoStepGridSearchCV(GridSearchCV):
-    """Grid search in two steps: a coarse grid, then a fine one around its best candidate.
+    """Grid search in two steps: a coarse grid, then a fine grid around its best candidate.
 
-    Everything else is :class:`~sklearn.model_selection.GridSearchCV`. With the defaults
-    it is the search of Duan et al. over C and the width of a Gaussian kernel
-    exp(-‖x - x'‖²/(2σ²)): 49 candidates, then 81. Both steps use the same folds, and
-    each is decided by itself; the fine one decides in the end.
+    Everything else is as in :class:`~sklearn.model_selection.GridSearchCV`. The defaults are
+    the search of Duan et al. over C and the width of a Gaussian kernel
+    exp(-‖x - x'‖²/(2σ²)): 49 candidates, then 81. Both steps use the same folds. The best
+    candidate of the fine grid is the result.
 
     Parameters
     ----------
     estimator : estimator
         With the parameters named below.
     param_grid : dict or None, default=None
-        The coarse grid. ``None`` means 0.001, 0.01, ..., 1000 for C and for σ². In a
-        grid of your own, other parameters may vary too; in the fine grid they keep the
-        values chosen in the coarse one.
+        The coarse grid. ``None`` means 0.001, 0.01, ..., 1000 for C and for σ². Your own
+        grid may vary other parameters too; in the fine grid they keep the values chosen in
+        the coarse one.
     C : str, default="C"
         Name of the parameter C, as in "estimator__C".
     gamma : str or None, default="gamma"
@@ -41,23 +38,23 @@ class TwoStepGridSearchCV(GridSearchCV):
     sigma2 : str or None, default=None
         Name of σ², in place of ``gamma``.
     factors : array-like, default=(0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8)
-        By what the chosen C and σ² are multiplied in the fine grid.
+        The fine grid has these multiples of the chosen C and σ².
     scoring, n_jobs, cv, verbose, pre_dispatch, error_score, return_train_score
         As in :class:`~sklearn.model_selection.GridSearchCV`.
     refit : bool, str or callable, default=True
-        How a candidate of either step is chosen, and whether it is fitted in the end.
-        ``True`` and ``False`` stand for :class:`SmoothestBest`. With several scores
-        write ``scoring=["accuracy", "neg_log_loss"], refit=SmoothestBest()``.
+        How to choose a candidate in both steps, and whether to fit the best one. ``True``
+        and ``False`` choose by :class:`SmoothestBest`. With several scores pass
+        ``scoring=["accuracy", "neg_log_loss"], refit=SmoothestBest()``.
 
     Attributes
     ----------
     cv_results_ : dict
-        Of both steps; column "step" says "coarse" or "fine".
+        Results of both steps; column "step" is "coarse" or "fine".
     coarse_index_ : int
         The candidate chosen in the coarse step.
     fold_sizes_ : ndarray of shape (n_folds,)
         Number of left-out samples of each fold. :class:`SmoothestBest` and
-        :class:`SmallestC` weigh the folds by it.
+        :class:`SmallestC` weight the folds by it.
     best_index_, best_params_, best_estimator_, best_score_, ...
         As in :class:`~sklearn.model_selection.GridSearchCV`.
 
@@ -99,7 +96,7 @@ class TwoStepGridSearchCV(GridSearchCV):
         C: str = "C",
         gamma: str | None = "gamma",
         sigma2: str | None = None,
-        factors: ArrayLike = FACTORS,
+        factors: ArrayLike = (0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 4.0, 6.0, 8.0),
         scoring=None,
         n_jobs: int | None = None,
         refit=True,
@@ -163,9 +160,10 @@ class TwoStepGridSearchCV(GridSearchCV):
         """Return the coarse grid, with names and values checked."""
         width = width_argument(self.gamma, self.sigma2)
         if self.param_grid is None:
-            widths = [0.5 / s for s in POWERS] if width == "gamma" else list(POWERS)
+            powers = [1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3]  # of C and sigma^2: section 4
+            widths = [0.5 / s for s in powers] if width == "gamma" else powers
             names = {} if width is None else {getattr(self, width): widths}
-            return {self.C: list(POWERS), **names}
+            return {self.C: powers, **names}
         for argument in ("C", width) if width else ("C",):
             name = getattr(self, argument)
             if name not in self.param_grid:
@@ -213,7 +211,7 @@ class TwoStepGridSearchCV(GridSearchCV):
 
 
 class _SameFolds:
-    """A splitter that splits once: random folds would differ from step to step."""
+    """A splitter that splits once, so that random folds are the same in both steps."""
 
     def __init__(self, splitter):
         self.splitter = splitter
@@ -229,7 +227,7 @@ def _positive(values: ArrayLike, argument: str) -> list[float]:
     for value in given or [None]:
         if not (isinstance(value, Real) and 0 < float(value) < np.inf):
             raise ValueError(
-                f"{argument} holds {value!r}: it must hold positive numbers, for the fine grid is "
-                "made of multiples."
+                f"{argument} holds {value!r}: it must hold positive numbers, because the fine grid "
+                "has multiples of them."
             )
     return [float(value) for value in given]

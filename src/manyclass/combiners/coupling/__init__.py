@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from manyclass import codes
-from manyclass.combiners.base import resolve
+from manyclass.combiners.base import Combination, resolve
 from manyclass.combiners.coupling.base import (
-    Coupling,
     CouplingRule,
     Reader,
     couple_blocks,
@@ -37,7 +36,6 @@ from manyclass.combiners.coupling.pairwise import (
 )
 
 __all__ = [
-    "Coupling",
     "CouplingRule",
     "HastieTibshirani",
     "HastieTibshiraniNonIterative",
@@ -75,7 +73,7 @@ def couple(
     *,
     full_output: Literal[True],
     n_jobs: int | None = ...,
-) -> Coupling: ...
+) -> Combination: ...
 def couple(
     r: ArrayLike,
     code: ArrayLike | str | None = None,
@@ -84,39 +82,38 @@ def couple(
     full_output: bool = False,
     *,
     n_jobs: int | None = None,
-) -> NDArray[np.float64] | Coupling:
+) -> NDArray[np.float64] | Combination:
     """Couple the probabilities of binary problems into class probabilities.
 
     Parameters
     ----------
     r : array-like of shape (n, k, k) or (n, l)
         Pairwise probabilities, ``r[:, i, j]`` = P(i | i or j) (the diagonal is not
-        read), or with ``code`` the probability of the positive side of each
-        column. Values are moved into [1e-7, 1 - 1e-7].
+        used), or with ``code`` the probability of the positive side of each
+        column. Values are clipped to [1e-7, 1 - 1e-7].
     code : array-like of shape (k, l), str or None, default=None
         The code matrix, or the name of one that follows from its number of columns
-        ("one-vs-one", "one-vs-rest", "ordinal", "complete"). May be left out for
-        (n, k, k) input.
+        ("one-vs-one", "one-vs-rest", "ordinal", "complete"). Optional for (n, k, k) input.
     rule : str or CouplingRule, default="wlw2"
         For one-vs-one: "vote", "ht", "ht-noniterative", "wlw1", "wlw2", "pkpd",
         "refregier-vallet", "logit"; for any code: "kl", "zadrozny", "noniterative",
-        "least-squares"; for one-vs-rest: "normalize". Rule objects carry options. Only
-        "least-squares" and "noniterative" do with a code that does not determine the
-        class probabilities, such as one of fewer than k - 1 columns.
+        "least-squares"; for one-vs-rest: "normalize". Pass a rule object to set options. Only
+        "least-squares" and "noniterative" accept a code that does not determine the
+        class probabilities, such as one with fewer than k - 1 columns.
     weights : array-like of shape (l,), optional
         Weight of each column, usually its number of training samples; equal when
         omitted. Used by "ht", "logit", "kl", "zadrozny" and "least-squares", and by
         the incoherence.
     full_output : bool, default=False
-        Also return what is known about each row.
+        Also return the iterations, the convergence and the incoherence of each row.
     n_jobs : int, optional
-        Threads. The answer does not depend on it.
+        Number of threads. The result does not depend on it.
 
     Returns
     -------
     p : ndarray of shape (n, k)
-        Class probabilities; or, with ``full_output``, a :class:`Coupling` of ``p``,
-        ``iterations``, ``converged`` and ``incoherence``.
+        Class probabilities; or, with ``full_output``, the named tuple ``(p, iterations,
+        converged, incoherence)``: a :class:`~manyclass.combiners.base.Combination`.
 
     Examples
     --------
@@ -138,8 +135,8 @@ def couple(
     resolved = resolve(rule)
     if not isinstance(resolved, CouplingRule):
         raise ValueError(
-            f"rule {resolved.key!r} decodes labels and gives no probabilities: use one of its kind "
-            "through CoupledClassifier(combiner=...), or a coupling rule such as 'wlw2' here."
+            f"rule {resolved.key!r} is not a coupling rule: use it as "
+            f"CoupledClassifier(combiner={resolved.key!r}), or pass a rule such as 'wlw2' here."
         )
     values = np.asarray(r)
     if values.dtype.kind not in "fiub":
@@ -148,7 +145,7 @@ def couple(
     if not (code is None or isinstance(code, str)):
         resolved.check_identifiable(matrix)
     result = couple_blocks(resolved, read, len(values), matrix, weights, n_jobs, full_output)
-    warn_unconverged(resolved, result.converged, stacklevel=3)
+    warn_unconverged(resolved, result.converged)
     return result if full_output else result.p
 
 
@@ -164,8 +161,8 @@ def _open_pairs(r: NDArray, code: ArrayLike | str | None) -> tuple[Reader, NDArr
         given = codes.by_name(code, k) if isinstance(code, str) else codes.check_code(code, k)
         if given.shape != matrix.shape or (given != matrix).any():
             raise ValueError(
-                "r is (n, k, k), which holds one-vs-one probabilities, but code is another code: "
-                "pass r as (n, l), one column per column of the code."
+                "r has shape (n, k, k), which is for one-vs-one codes, but code is another code: "
+                "pass r of shape (n, l), with one column per column of the code."
             )
     return read_pairs(r), matrix
 

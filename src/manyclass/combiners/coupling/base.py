@@ -1,13 +1,12 @@
-"""How a coupling rule meets its data: blocks of validated rows, threads, one warning."""
+"""The base class of coupling rules: validation, blocks of rows, threads and warnings."""
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Integral, Real
 from threading import Thread
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
@@ -16,18 +15,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manyclass import codes
 from manyclass._lib.jobs import check_n_jobs
+from manyclass._lib.messages import warn
 from manyclass.combiners.base import Combination, Combiner
 from manyclass.combiners.coupling.kernels.by_block import condense, find_outside
 from manyclass.combiners.coupling.kernels.by_row import incoherence_of
 
-BLOCK_BYTES = 2**20  # of binary probabilities: small enough for a core's cache
-FEWEST_ROWS = 32  # in a block, however many columns: kernels allocate their workspace for each
-MOST_ITERATIONS = 2**31 - 1  # what ``iterations`` can count
-LIGHTEST = 1e-9  # weight of a column to the heaviest: what less could decide is lost in rounding
-PAIR_SLACK = 1e-6  # how far r_ij + r_ji may be from 1: float32 inputs are off by 1e-7
-
 Reader = Callable[[int, int], NDArray[np.float64]]
-"""Gives rows ``first`` to ``last`` as a validated (m, l) block."""
+"""Returns rows ``first`` to ``last`` as a validated (m, l) block."""
 
 Solver = Callable[
     [NDArray[np.float64], NDArray[np.float64], NDArray[np.int32], NDArray[np.bool_]], None
@@ -36,31 +30,18 @@ Solver = Callable[
 a closed form, ``iterations`` and ``converged``."""
 
 
-class Coupling(NamedTuple):
-    """Class probabilities with what is known about each row."""
-
-    p: NDArray[np.float64]
-    """Probabilities, shape (n, k)."""
-    iterations: NDArray[np.int32]
-    """Iterations spent on each row; 1 where the rule has a closed form."""
-    converged: NDArray[np.bool_]
-    """Whether each row reached the rule's tolerance."""
-    incoherence: NDArray[np.float64]
-    """Weighted root-mean-square of ``r_b - q_b(p)``: how far the binary models
-    contradict each other on this row."""
-
-
 class CouplingRule(Combiner):
     """Base of the rules that turn binary probabilities into class probabilities.
 
-    A rule implements :meth:`prepare`; blocks, threads and validation are done
-    here.
+    A rule implements :meth:`prepare`. This class does the validation, the blocks of rows
+    and the threads.
     """
 
     takes = "probabilities"
     gives_probabilities = True
     is_slow: ClassVar[bool] = False
-    """Whether rows may take milliseconds: few at a time then, for interrupts to be heard."""
+    """Whether a row may take milliseconds. Then blocks are small, so that the user can
+    interrupt between them."""
 
     @property
     def needs_identifiable(self) -> bool:
@@ -68,7 +49,7 @@ class CouplingRule(Combiner):
         return True
 
     def check_identifiable(self, code: NDArray[np.int8]) -> None:
-        """Raise a ``ValueError`` if this rule cannot do with what the code determines."""
+        """Raise a ``ValueError`` if this rule needs a code that determines p, and this is none."""
         if not self.needs_identifiable:
             return
         try:
@@ -76,14 +57,14 @@ class CouplingRule(Combiner):
         except ValueError as error:
             raise ValueError(
                 f"{error} Or use the rule 'least-squares', which prefers even distributions "
-                "where columns are missing."
+                "if columns are missing."
             ) from None
 
     @abstractmethod
     def prepare(self, code: NDArray[np.int8], weights: NDArray[np.float64]) -> Solver:
         """Return the function that couples a block of rows under this code.
 
-        Whatever depends on the code and the weights alone is computed here, once.
+        Compute here, once, what depends only on the code and the weights.
         """
 
     def combine(
@@ -95,8 +76,7 @@ class CouplingRule(Combiner):
         n_jobs: int | None = None,
     ) -> Combination:
         """Couple binary probabilities (n, l) into class probabilities (n, k)."""
-        coupling = couple_blocks(self, read_columns(values), len(values), code, weights, n_jobs)
-        return Combination(*coupling[:3])
+        return couple_blocks(self, read_columns(values), len(values), code, weights, n_jobs)
 
 
 def couple_blocks(
@@ -107,7 +87,7 @@ def couple_blocks(
     weights: ArrayLike | None,
     n_jobs: int | None,
     with_incoherence: bool = False,
-) -> Coupling:
+) -> Combination:
     """Couple ``n`` rows block by block; workspace does not grow with ``n``."""
     rule.check_code(code)
     _check_limits(rule)
@@ -120,6 +100,7 @@ def couple_blocks(
     iterations = np.ones(n, dtype=np.int32)
     converged = np.ones(n, dtype=np.bool_)
     incoherence = np.empty(n if with_incoherence else 0)
+    rows = rows_at_a_time(rule, n_columns)
 
     def couple_rows(first: int) -> None:
         last = min(first + rows, n)
@@ -128,18 +109,28 @@ def couple_blocks(
         if lists is not None:
             incoherence_of(r, column_weights, *lists, p[first:last], incoherence[first:last])
 
-    rows = FEWEST_ROWS
-    if not rule.is_slow:
-        rows = max(rows, BLOCK_BYTES // (8 * n_columns) // 8 * 8)
     _for_each(couple_rows, range(0, n, rows), n_jobs)
-    return Coupling(p, iterations, converged, incoherence)
+    return Combination(p, iterations, converged, incoherence)
+
+
+def rows_at_a_time(
+    rule: CouplingRule, n_columns: int, block_bytes: int = 2**20, fewest: int = 32
+) -> int:
+    """Return how many rows a block has: a multiple of 8, the number of lanes of a kernel.
+
+    1 MB of binary probabilities fits into the cache of a core. A block has 32 rows even if
+    there are many columns, because kernels allocate their workspace for every block.
+    """
+    if rule.is_slow:
+        return fewest
+    return max(fewest, block_bytes // (8 * n_columns) // 8 * 8)
 
 
 def _for_each(task: Callable[[int], None], starts: range, n_jobs: int | None) -> None:
-    """Run the task on every start, in this thread and as many others as asked for.
+    """Run the task on every start, in this thread and ``n_jobs - 1`` others.
 
     Kernels release the interpreter lock. The error of the first failing start is raised,
-    whatever the number of threads.
+    for any number of threads.
     """
     waiting, errors = iter(starts), {}
 
@@ -153,8 +144,8 @@ def _for_each(task: Callable[[int], None], starts: range, n_jobs: int | None) ->
                 return
 
     n_threads = len(starts)
-    if n_threads > 1:  # asking takes as long as coupling a few rows
-        # On a cluster the number of jobs counts its cores; threads are of this machine.
+    if n_threads > 1:  # effective_n_jobs takes as long as coupling a few rows
+        # On a cluster effective_n_jobs counts all its cores, but threads only use this machine.
         n_threads = min(n_threads, effective_n_jobs(n_jobs), cpu_count())
     others = [Thread(target=work) for _ in range(n_threads - 1)]
     for thread in others:
@@ -168,42 +159,40 @@ def _for_each(task: Callable[[int], None], starts: range, n_jobs: int | None) ->
 
 def _check_limits(rule: CouplingRule) -> None:
     """Check the options that all iterative rules have, before a kernel is compiled for them."""
+    most = np.iinfo(np.int32).max  # the type of ``iterations``
     options = rule.get_params()
     tol, max_iter = options.get("tol", 1.0), options.get("max_iter", 1)
     if not isinstance(tol, Real) or not float(tol) > 0:
         raise ValueError(f"tol of {type(rule).__name__} must be a positive number, got {tol!r}.")
-    if not isinstance(max_iter, Integral) or not 1 <= int(max_iter) <= MOST_ITERATIONS:
+    if not isinstance(max_iter, Integral) or not 1 <= int(max_iter) <= most:
         raise ValueError(
-            f"max_iter of {type(rule).__name__} must be an integer from 1 to {MOST_ITERATIONS}, "
-            f"got {max_iter!r}."
+            f"max_iter of {type(rule).__name__} must be an integer from 1 to {most}, got "
+            f"{max_iter!r}."
         )
 
 
-def warn_unconverged(rule: Combiner, converged: NDArray[np.bool_], stacklevel: int) -> None:
-    """Warn once for all rows that did not reach the rule's tolerance."""
+def warn_unconverged(rule: Combiner, converged: NDArray[np.bool_]) -> None:
+    """Give one warning for all rows that did not reach the rule's tolerance."""
     if converged.all():
         return
     failed = np.flatnonzero(~converged)
     knobs = "max_iter or tol" if hasattr(rule, "tol") else "max_iter"
-    warnings.warn(
+    warn(
         f"rule {rule.key!r} did not converge on {len(failed)} of {len(converged)} rows (the "
-        f"first is row {failed[0]}); their probabilities are the best reached. Raise {knobs} "
+        f"first is row {failed[0]}); their probabilities are the best found. Raise {knobs} "
         f"of {type(rule).__name__}.",
         ConvergenceWarning,
-        stacklevel=stacklevel,
     )
 
 
-def warn_undetermined(code: NDArray[np.int8], rule: Combiner, stacklevel: int) -> None:
-    """Warn that a code does not determine the probabilities that the rule will give."""
+def warn_undetermined(code: NDArray[np.int8], rule: Combiner) -> None:
+    """Warn that the code does not determine the class probabilities."""
     k, n_columns = code.shape
-    warnings.warn(
+    warn(
         f"code has {n_columns} columns for {k} classes, which do not determine the class "
-        f"probabilities: rule {rule.key!r} fills in what is missing. They are better with more "
-        f"columns; it takes {k - 1} at least to determine them. Pass code=lambda k: "
-        "manyclass.codes.sparse_random(k, n_columns=...), or another code.",
-        UserWarning,
-        stacklevel=stacklevel,
+        f"probabilities: rule {rule.key!r} chooses among the possible ones. Probabilities are "
+        f"better with more columns; {k - 1} or more can determine them. Pass code=lambda k: "
+        "manyclass.codes.sparse_random(k, n_columns=...), or another code."
     )
 
 
@@ -228,7 +217,8 @@ def check_weights(weights: ArrayLike | None, n_columns: int) -> NDArray[np.float
             f"weights[{bad}] is {array[bad]}: weights must be positive and finite. Leave a column "
             "out of the code instead of giving it weight 0."
         )
-    return np.maximum(array / array.max(), LIGHTEST)  # only ratios matter
+    # Only ratios matter. Smaller ones would be lost in the rounding errors of the solvers.
+    return np.maximum(array / array.max(), 1e-9)
 
 
 def column_lists(
@@ -244,10 +234,9 @@ def column_lists(
 
 
 def pair_reader(code: NDArray[np.int8]) -> tuple[Callable, NDArray[np.intp]] | None:
-    """For a one-vs-one code in any order and sign: the map of its blocks to canonical pairs.
+    """Return how to bring the columns of a one-vs-one code into canonical order and sign.
 
-    Returns the function for blocks and the order for weights, or None for other
-    codes.
+    Returns a function that maps a block, and the order for the weights; None for other codes.
     """
     found = codes.pair_columns(code)
     if found is None:
@@ -265,7 +254,7 @@ def pair_reader(code: NDArray[np.int8]) -> tuple[Callable, NDArray[np.intp]] | N
 
 
 def read_columns(r: NDArray) -> Reader:
-    """Read blocks of binary probabilities (n, l), whatever their dtype and layout."""
+    """Read blocks of binary probabilities (n, l) of any dtype and memory layout."""
 
     def read(first: int, last: int) -> NDArray[np.float64]:
         block = _as_block(r[first:last])
@@ -278,14 +267,17 @@ def read_columns(r: NDArray) -> Reader:
     return read
 
 
-def read_pairs(r: NDArray) -> Reader:
-    """Read blocks of pairwise probabilities (n, k, k) as (n, k (k - 1) / 2)."""
+def read_pairs(r: NDArray, slack: float = 1e-6) -> Reader:
+    """Read blocks of pairwise probabilities (n, k, k) as (n, k (k - 1) / 2).
+
+    ``r_ij + r_ji`` may differ from 1 by ``slack``: ten times the rounding errors of float32.
+    """
     k = r.shape[1]
 
     def read(first: int, last: int) -> NDArray[np.float64]:
         square = _as_block(r[first:last])
         block = np.empty((len(square), k * (k - 1) // 2))
-        place = condense(square, block, PAIR_SLACK)
+        place = condense(square, block, slack)
         if place < 0:
             place = find_outside(block)
             if place < 0:
@@ -307,7 +299,7 @@ def read_pairs(r: NDArray) -> Reader:
 
 
 def _as_block(rows: NDArray) -> NDArray[np.float64]:
-    """A writable C-ordered float64 block: one type for the kernels, a copy only if needed."""
+    """Return a writable C-ordered float64 block, the only type that kernels are compiled for."""
     block = np.ascontiguousarray(rows, dtype=np.float64)
     return block if block.flags.writeable else block.copy()
 
@@ -316,9 +308,9 @@ def _raise_bad_value(value: float, place: str) -> None:
     if np.isnan(value):
         raise ValueError(
             f"r is NaN at {place}: a binary model gave no probability there. Impute or drop the "
-            "row, or find out which model fails."
+            "row, or check the model of that column."
         )
     raise ValueError(
         f"r is {float(value)!r} at {place}, outside [0, 1]: couple takes probabilities. Turn "
-        "scores into probabilities first, by a sigmoid, or by CoupledClassifier's calibration."
+        "scores into probabilities first, with a sigmoid or with CoupledClassifier's calibration."
     )

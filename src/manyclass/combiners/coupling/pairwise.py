@@ -30,14 +30,9 @@ from manyclass.combiners.coupling.kernels.by_row import (
 from manyclass.combiners.coupling.kernels.gradients import couple_wlw2_gradients
 from manyclass.combiners.ties import as_seed, break_ties
 
-BLOCK_STEPS = 12  # Newton steps before a row of ``ht`` is handed to the careful solver
-MANY = 64  # classes from which on conjugate gradients are quicker than a factorisation
-CORRECTION = 1e-14  # of a probability, below which their steps end
-MOST_STEPS = 50  # before a row is factored after all; no row is known to need more than 15
-
 
 class PairwiseRule(CouplingRule):
-    """Base of the one-vs-one rules: they see the pairs in canonical order."""
+    """Base of the one-vs-one rules, with the pairs in canonical order."""
 
     accepts = "one-vs-one"
 
@@ -46,7 +41,7 @@ class PairwiseRule(CouplingRule):
         """Return the solver for pairs in the order of :func:`manyclass.codes.one_vs_one`."""
 
     def prepare(self, code: NDArray[np.int8], weights: NDArray[np.float64]) -> Solver:
-        """Bring the columns into canonical order, then solve."""
+        """Return a solver that brings the columns into canonical order first."""
         reader = pair_reader(code)
         assert reader is not None, "check_code has passed"
         canonical, order = reader
@@ -58,10 +53,9 @@ class PairwiseRule(CouplingRule):
 class Vote(PairwiseRule):
     """Share of the pairwise votes won: p_i = 2/(k(k-1)) sum_j 1[r_ij > r_ji].
 
-    A pair at exactly 1/2 gives half a vote to each side. Classes that tie for the
-    top are told apart at random, as in section 6.1 of Wu, Lin & Weng: the choice
-    depends on the seed and on the row's own values only, and shows as an excess
-    of 1e-9.
+    A pair at exactly 1/2 gives half a vote to each side. If several classes share the
+    lead, one is chosen at random, as in section 6.1 of Wu, Lin & Weng, and raised by 1e-9.
+    The choice depends only on the seed and on the row's own values.
 
     Parameters
     ----------
@@ -103,11 +97,11 @@ class HastieTibshirani(PairwiseRule):
     Parameters
     ----------
     solver : {"newton", "printed"}, default="newton"
-        Newton's method on log p, where the problem is convex (Bradley-Terry), or
+        Newton's method on log p, in which the problem is convex (Bradley-Terry), or
         the iteration printed in the paper, which can need thousands of steps.
     tol : float, default=1e-10
-        Newton: the largest change of a probability in the last step. Printed: the
-        change between iterates, which says less about the distance to the optimum.
+        Largest change of a probability in the last step. The printed iteration may still be
+        far from the optimum then.
     max_iter : int, default=500
         Limit of steps; the printed iteration may need more.
 
@@ -137,7 +131,7 @@ class HastieTibshirani(PairwiseRule):
         self.max_iter = max_iter
 
     def prepare_pairs(self, k, weights):
-        """Newton, or the printed iteration (Zadrozny's on this code)."""
+        """Use Newton's method or the printed iteration, which is Zadrozny's on this code."""
         if self.solver not in ("newton", "printed"):
             raise ValueError(f"solver must be 'newton' or 'printed', got {quoted(self.solver)}.")
         weights = weights / weights.mean()
@@ -150,11 +144,17 @@ class HastieTibshirani(PairwiseRule):
         )
 
 
-def newton_solver(k: int, weights: NDArray[np.float64], tol: float, max_iter: int) -> Solver:
-    """Blocks of samples by plain Newton; the few rows it does not settle, with care."""
+def newton_solver(
+    k: int, weights: NDArray[np.float64], tol: float, max_iter: int, block_steps: int = 12
+) -> Solver:
+    """Return a solver by Newton's method.
+
+    Blocks of samples take up to ``block_steps`` plain Newton steps. The few rows that have not
+    converged then get a slower solver with a line search, one by one.
+    """
 
     def solve(r, p, iterations, converged):
-        couple_ht(r, k, weights, tol, min(BLOCK_STEPS, max_iter), p, iterations)
+        couple_ht(r, k, weights, tol, min(block_steps, max_iter), p, iterations)
         for row in np.flatnonzero(iterations < 0):
             steps = couple_ht_row(r, row, weights, tol, max_iter, p)
             iterations[row], converged[row] = abs(steps), steps > 0
@@ -166,8 +166,8 @@ def newton_solver(k: int, weights: NDArray[np.float64], tol: float, max_iter: in
 class HastieTibshiraniNonIterative(PairwiseRule):
     """Mean pairwise probability: p_i = 2/(k(k-1)) sum_j r_ij.
 
-    Orders the classes as :class:`HastieTibshirani` with equal weights does, but
-    understates the differences between them.
+    It orders the classes as :class:`HastieTibshirani` with equal weights does, but the
+    differences between them are too small.
 
     References
     ----------
@@ -187,9 +187,9 @@ class HastieTibshiraniNonIterative(PairwiseRule):
 class WuLinWeng1(PairwiseRule):
     """First rule of Wu, Lin & Weng: p_i = sum_j (p_i + p_j)/(k-1) r_ij.
 
-    That is the stationary distribution of a Markov chain. Since r is kept within
-    [1e-7, 1 - 1e-7] the chain is irreducible and the answer unique also for
-    inputs of exactly 0 and 1.
+    This is the stationary distribution of a Markov chain. Since r is clipped to
+    [1e-7, 1 - 1e-7], the chain is irreducible and the result is unique, even for inputs
+    of exactly 0 and 1.
 
     References
     ----------
@@ -200,7 +200,7 @@ class WuLinWeng1(PairwiseRule):
     key = "wlw1"
 
     def prepare_pairs(self, k, weights):
-        """One elimination a row."""
+        """Use one elimination per row."""
         return lambda r, p, iterations, converged: couple_wlw1(r, k, p)
 
 
@@ -208,8 +208,9 @@ class WuLinWeng1(PairwiseRule):
 class WuLinWeng2(PairwiseRule):
     """Second rule of Wu, Lin & Weng: minimise sum_{i<j} (r_ji p_i - r_ij p_j)^2.
 
-    The rule of LIBSVM, solved exactly: one Cholesky factorisation a row, or with many classes
-    about ten steps of conjugate gradients, which then are quicker and as accurate.
+    This is the rule of LIBSVM, solved exactly: by one Cholesky factorisation per row, or from
+    64 classes on by about ten steps of conjugate gradients, which are faster then and as
+    accurate.
 
     References
     ----------
@@ -227,19 +228,29 @@ class WuLinWeng2(PairwiseRule):
     key = "wlw2"
 
     def prepare_pairs(self, k, weights):
-        """One factorisation a row, or with many classes conjugate gradients."""
-        if k < MANY:
+        """Use one factorisation per row, or with many classes conjugate gradients."""
+        many = 64  # from here on conjugate gradients are faster than a factorisation (measured)
+        if k < many:
             return lambda r, p, iterations, converged: couple_wlw2(r, k, p)
+        return gradient_solver(k)
 
-        def solve(r, p, iterations, converged):
-            couple_wlw2_gradients(r, k, CORRECTION, MOST_STEPS, p, iterations)
-            left = np.flatnonzero(iterations < 0)
-            if len(left):
-                factored = np.empty((len(left), k))
-                couple_wlw2(r[left], k, factored)
-                p[left], iterations[left] = factored, MOST_STEPS
 
-        return solve
+def gradient_solver(k: int, tol: float = 1e-14, most_steps: int = 50) -> Solver:
+    """Return a solver of :class:`WuLinWeng2` by conjugate gradients.
+
+    Steps end when no probability changes by more than ``tol``. A row that needs more than
+    ``most_steps`` is factored instead; we know of no row that needs more than 15.
+    """
+
+    def solve(r, p, iterations, converged):
+        couple_wlw2_gradients(r, k, tol, most_steps, p, iterations)
+        left = np.flatnonzero(iterations < 0)
+        if len(left):
+            factored = np.empty((len(left), k))
+            couple_wlw2(r[left], k, factored)
+            p[left], iterations[left] = factored, most_steps
+
+    return solve
 
 
 @register
@@ -255,7 +266,7 @@ class PriceEtAl(PairwiseRule):
     key = "pkpd"
 
     def prepare_pairs(self, k, weights):
-        """Closed form, normalised."""
+        """Use the closed form, and normalise it."""
         return lambda r, p, iterations, converged: couple_pkpd(r, k, p)
 
 
@@ -263,7 +274,7 @@ class PriceEtAl(PairwiseRule):
 class RefregierVallet(PairwiseRule):
     """Solve r_ji p_i = r_ij p_j for k - 1 of the pairs: a tree over the classes.
 
-    The answer depends on the tree, and on no other pair.
+    The result only depends on the pairs in the tree.
 
     Parameters
     ----------
@@ -285,7 +296,7 @@ class RefregierVallet(PairwiseRule):
         self.center = center
 
     def prepare_pairs(self, k, weights):
-        """Walk the tree on the logit scale."""
+        """Follow the tree on the logit scale."""
         parents, children = self._edges(k)
         low, high = np.minimum(parents, children), np.maximum(parents, children)
         columns = low * (2 * k - low - 1) // 2 + high - low - 1
@@ -306,14 +317,14 @@ class RefregierVallet(PairwiseRule):
 class Logit(PairwiseRule):
     """Least squares on the logit scale: minimise sum n_ij (logit r_ij - theta_i + theta_j)^2.
 
-    p is the soft-max of theta. With linear logits r_ij the coupled boundaries stay
-    linear, which Hastie & Tibshirani (1998, section 4) ask for.
+    p is the soft-max of theta. If the logits of r_ij are linear in x, so are the class
+    boundaries, which Hastie & Tibshirani (1998, section 4) ask for.
     """
 
     key = "logit"
 
     def prepare_pairs(self, k, weights):
-        """Invert the weighted Laplacian once: it is the same for every row."""
+        """Invert the weighted Laplacian, which is the same for every row."""
         first, second = np.triu_indices(k, 1)
         laplacian = np.zeros((k, k))
         np.add.at(laplacian, (first, second), -weights)

@@ -3,8 +3,8 @@
 Each kernel reads a block of condensed pairwise probabilities ``r`` (rows are
 samples; the columns are the pairs (0,1), (0,2), ..., (1,2), ..., entry
 P(i | i or j)) and writes ``p``. Nothing is allocated inside the row loop and no
-sample influences another: a lane that has converged is left alone, so a row's
-bits do not depend on its neighbours.
+sample influences another: a lane that has converged does not change any more, so the
+result of a row does not depend on the other rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from manyclass.combiners.coupling.kernels.lanes import (
     where_less,
 )
 
-LOWEST = 1e-7  # LIBSVM's bounds for pairwise probabilities: r in [1e-7, 1 - 1e-7]
+LOWEST = 1e-7
+"""Pairwise probabilities are clipped to [1e-7, 1 - 1e-7]: ``min_prob`` of LIBSVM."""
 
 
 @kernel

@@ -1,8 +1,8 @@
-"""Kernels that work on one sample at a time: general codes, and rows that need care.
+"""Kernels that work on one sample at a time: for general codes, and for difficult rows.
 
-A code arrives as lists: the classes of column ``b`` are
-``members[start[b]:start[b + 1]]``, those before ``middle[b]`` on the positive
-side, in ascending order on each side. Loops are written out: numba compiles
+A code is passed as lists: the classes of column ``b`` are
+``members[start[b]:start[b + 1]]``. Those before ``middle[b]`` are on the positive
+side; each side is in ascending order. The code uses loops because numba compiles
 them several times faster than array expressions.
 """
 
@@ -16,7 +16,7 @@ from manyclass.combiners.coupling.kernels.by_block import LOWEST
 
 @kernel
 def clip_row(r, row, out):
-    """Copy one row of ``r``, moved into [1e-7, 1 - 1e-7]."""
+    """Copy one row of ``r``, clipped to [1e-7, 1 - 1e-7]."""
     for b in range(out.shape[0]):
         out[b] = min(max(r[row, b], LOWEST), 1.0 - LOWEST)
 
@@ -90,7 +90,7 @@ def _descent(r, weights, theta, g, h, with_hessian):
 
 @kernel
 def _newton_step(h, g, step):
-    """Solve the singular Laplacian system, lifted as in ``_kernels._newton_system``.
+    """Solve the singular Laplacian system, lifted as in ``by_block._newton_system``.
 
     Returns the largest entry of the step.
     """
@@ -248,7 +248,7 @@ def couple_tree(r, children, parents, columns, p):
 
 @kernel
 def incoherence_of(r, weights, start, middle, members, p, out):
-    """The weighted root-mean-square of r_b - q_b(p); a column without mass says nothing."""
+    """The weighted root-mean-square of r_b - q_b(p); columns with p(I_b) = p(J_b) = 0 count 0."""
     n_columns = r.shape[1]
     plus, minus = np.empty(n_columns), np.empty(n_columns)
     for row in range(r.shape[0]):

@@ -1,13 +1,13 @@
-"""Least squares with a penalty on unevenness, for codes that do not determine p.
+"""Least squares with an entropy penalty, for codes that do not determine p.
 
 Minimise ``1/2 sum_b w_b (a_b'p)^2 + t sum_i p_i log p_i`` over the simplex, where ``a_b`` is
 ``1 - r_b`` on I_b and ``-r_b`` on J_b: convex, with one minimum. It is ``p = softmax(A'v)`` for
 the v that minimises ``log sum_i exp(a_i'v) + t/2 sum_b v_b^2 / w_b``, which has as many unknowns
-as there are columns, however many classes. Newton's method, its systems solved by conjugate
-gradients: a product with A takes as many operations as the code has entries other than zero.
+as there are columns, for any number of classes. It is found by Newton's method, whose systems are
+solved by conjugate gradients: a product with A takes one operation per nonzero entry of the code.
 
-Eight samples at a time, one per lane, as in ``_kernels``; the code arrives as lists, as in
-``_row_kernels``.
+Kernels work on eight samples at a time, one per lane, as in ``by_block``. The code is passed as
+lists, as in ``by_row``.
 """
 
 from __future__ import annotations
@@ -27,9 +27,6 @@ from manyclass.combiners.coupling.kernels.lanes import (
     total,
     where_less,
 )
-
-MOST_TURNS = 200  # of conjugate gradients for one Newton step
-MOST_HALVINGS = 30
 
 
 @kernel
@@ -65,7 +62,7 @@ def _gather(block, start, middle, members, x, plus, minus):
 
 @kernel
 def _softmax(e, k, p, scratch):
-    """Write the soft-max of ``e``; returns the logarithm of its denominator, in a lane each."""
+    """Write the soft-max of ``e``; returns the logarithm of its denominator, one per lane."""
     for s in range(WIDTH):
         top = e[s]
         for i in range(1, k):
@@ -131,7 +128,7 @@ def _curve(block, start, middle, members, ridge, k, p, v, e, plus, minus, out):
 def _newton_step(
     block, start, middle, members, ridge, k, p, active, g, diagonal, e, plus, minus, work, step
 ):
-    """Solve Hessian x step = g by conjugate gradients; ``g`` is used up. Returns g'step.
+    """Solve Hessian x step = g by conjugate gradients; overwrites ``g``. Returns g'step.
 
     As accurately as pays: the residual falls to the share of g that g itself has come down to,
     which makes Newton's convergence quadratic. ``work`` holds three vectors.
@@ -150,7 +147,7 @@ def _newton_step(
     share = where_less(size, tenth, size, tenth)  # of the squared norm
     goal, slope = squares * share, zero
     going = where_less(goal, squares, active, zero)
-    for _ in range(MOST_TURNS):
+    for _ in range(200):  # a limit of the conjugate gradients; an inexact step still descends
         if not total(going) > 0.0:
             break
         _curve(block, start, middle, members, ridge, k, p, turned, e, plus, minus, curved)
@@ -212,10 +209,10 @@ def couple_even(r, start, middle, members, ridge, tol, max_iter, p, iterations, 
                 block, start, middle, members, ridge, k, x, active,
                 g, diagonal, e, plus, minus, work, step,
             )  # fmt: skip
-            # Differences below rounding do not speak against a step.
+            # Accept differences below rounding errors.
             slack = broadcast(1e-14) * (one + absolute(value))
             length, accepted = one, where_less(zero, active, zero, one)
-            for _ in range(MOST_HALVINGS):
+            for _ in range(30):  # 2^-30: rounding errors hide the effect of shorter steps
                 for b in range(n_columns):
                     store(trial, b, multiply_add(length, load(step, b), load(v, b)))
                 _spread(block, start, middle, members, k, trial, e)

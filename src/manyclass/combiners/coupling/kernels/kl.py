@@ -1,8 +1,8 @@
 """The Kullback-Leibler rule for any code, one sample at a time.
 
 Minimise sum_b n_b KL(r_b || q_b(p)) over the simplex, with
-q_b = p(I_b) / (p(I_b) + p(J_b)). The solution may lie on the boundary, where
-Zadrozny-style multiplicative updates crawl: hence an interior point method.
+q_b = p(I_b) / (p(I_b) + p(J_b)). The solution may lie on the boundary of the simplex, where
+multiplicative updates like Zadrozny's converge slowly. So we use an interior point method.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from manyclass.combiners.coupling.kernels.by_row import (
     sides,
     substitute_row,
 )
-
-LEAST_MU = 1e-20
 
 
 @kernel
@@ -43,7 +41,7 @@ def _objective(r, weights, x, plus, minus, mu):
 
 @kernel
 def _gradient(r, weights, start, middle, members, x, plus, minus, g, scale):
-    """Gradient of the objective without barrier, and the size of what it is summed from."""
+    """Gradient of the objective without barrier, and the sum of the absolute terms."""
     size = 0.0
     for i in range(x.shape[0]):
         size += x[i]
@@ -128,7 +126,7 @@ def _complementarity(x, z, mu):
 
 @kernel
 def _line_search(r, weights, start, middle, members, mu, slope, x, dx, trial, plus, minus):
-    """Move ``x`` along ``dx`` until the barrier objective has fallen enough."""
+    """Move ``x`` along ``dx``; halve the step until the barrier objective has fallen enough."""
     k = x.shape[0]
     value = _objective(r, weights, x, plus, minus, mu)
     slack = 1e-13 * (1.0 + abs(value))  # differences below rounding do not speak against a step
@@ -149,9 +147,10 @@ def _line_search(r, weights, start, middle, members, mu, slope, x, dx, trial, pl
 def _minimise(r, weights, start, middle, members, tol, max_iter, x):
     """Primal-dual interior point method from ``x``; returns (objective, steps, converged).
 
-    The barrier parameter mu falls superlinearly to 1e-20, so that also a class
-    whose probability and multiplier are both zero ends within 1e-10 of the truth.
+    The barrier parameter mu falls superlinearly to 1e-20. Then even a class whose
+    probability and multiplier are both zero is within sqrt(mu) = 1e-10 of the optimum.
     """
+    least_mu = 1e-20
     k, n_columns = x.shape[0], r.shape[0]
     g, scale, dx = np.empty(k), np.empty(k), np.empty(k)
     dz, z, trial = np.empty(k), np.empty(k), np.empty(k)
@@ -167,11 +166,11 @@ def _minimise(r, weights, start, middle, members, tol, max_iter, x):
         for i in range(k):
             residual = max(residual, abs(g[i] - z[i]) / (scale[i] + z[i]))
         while (
-            mu > LEAST_MU
+            mu > least_mu
             and residual < 10.0 * mu + 1e-13
             and _complementarity(x, z, mu) < 10.0 * mu
         ):
-            mu = max(LEAST_MU, min(0.2 * mu, mu**1.5))
+            mu = max(least_mu, min(0.2 * mu, mu**1.5))
         _hessian(r, weights, start, middle, members, x, plus, minus, z, h)
         ridge = _factor_damped(h, x, ridge, factors)
         for i in range(k):
@@ -184,12 +183,12 @@ def _minimise(r, weights, start, middle, members, tol, max_iter, x):
             moved = max(moved, abs(dx[i]))
             dz[i] = mu / x[i] - z[i] - z[i] / x[i] * dx[i]
         _line_search(r, weights, start, middle, members, mu, slope, x, dx, trial, plus, minus)
-        if mu <= LEAST_MU and moved < tol:
+        if mu <= least_mu and moved < tol:
             return _objective(r, weights, x, plus, minus, 0.0), iteration + 1, True
         step = _step_to_boundary(z, dz, max(0.99, 1.0 - mu))
         for i in range(k):
             z[i] += step * dz[i]
-            # Within a wide band around the central path, as the convergence theory asks.
+            # Stay in a wide band around the central path, as the convergence theory requires.
             z[i] = min(max(z[i], 1e-10 * mu / x[i]), 1e10 * mu / x[i])
     return _objective(r, weights, x, plus, minus, 0.0), max_iter, False
 
@@ -209,7 +208,7 @@ def couple_kl(
     iterations,
     converged,
 ):
-    """Couple row by row; of several starts the best minimum is kept.
+    """Couple row by row; keep the best minimum of several starts.
 
     The starts: the non-iterative estimate, the uniform distribution, the
     non-iterative estimate sharpened, then the rows of ``more_starts``.

@@ -1,10 +1,10 @@
 """Eight samples at a time: a vector type for numba kernels.
 
-LLVM vectorises an inner loop over samples well enough, but it will not keep
-the accumulators of a matrix factorisation in registers across the loop around
-it. ``Lanes`` is that register: eight float64 with the usual arithmetic, one
-sample per lane. Kernels written with it read like the scalar algorithm and run
-on whatever vector width the machine has.
+LLVM vectorises an inner loop over samples, but it does not keep the accumulators of a
+matrix factorisation in registers across the loop around it. ``Lanes`` is such a
+register: eight float64 with the usual arithmetic, one sample per lane. Kernels
+written with it look like the scalar algorithm and use the vectors that the machine
+has.
 
 ``load`` and ``store`` address a flat float64 array in units of ``WIDTH``: entry
 ``i`` of a workspace holds the i-th number of each of the eight samples.
@@ -20,7 +20,7 @@ from numba.core import cgutils
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-WIDTH = 8
+WIDTH = 8  # float64 numbers in 512 bits, the widest vectors of x86 processors
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 
 

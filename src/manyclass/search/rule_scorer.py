@@ -1,4 +1,4 @@
-"""One search for all rules: every rule is scored from the same fits."""
+"""RuleScorer: one search for all rules, which scores every rule from the same fits."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ class RuleScorer(BaseEstimator):
     Pass it as ``scoring`` to a search over a :class:`~manyclass.CoupledClassifier` or
     :class:`~manyclass.CoupledSVC`, alone or at the end of a pipeline. For each
     candidate and fold the binary models are fitted and evaluated once, and every rule
-    combines what they say, as in section 6.2 of Wu et al. The scores are those of a
-    classifier fitted with that rule, to the last bit.
+    combines their scores, as in section 6.2 of Wu et al. The scores are exactly those of a
+    classifier fitted with that rule.
 
     Parameters
     ----------
     rules : sequence of str or Combiner, or dict, default=("ht", "wlw1", "wlw2", "vote")
-        Names or objects. A dict gives them labels of your own. Rules that learn from the
-        training scores need a fit of their own and are refused.
+        Names or objects. With a dict you choose the labels of the rules. Combiners that learn
+        from the training scores need their own fit and are not accepted.
     metrics : sequence of {"accuracy", "neg_log_loss"}, default=both
-        Decoders, which give no probabilities, only get the accuracy.
+        Decoders give no probabilities, and so only have an accuracy.
 
     Notes
     -----
-    The answer is a dict with an entry such as "ht_accuracy" for every rule and metric.
+    The result is a dict with an entry such as "ht_accuracy" for every rule and metric.
     As everywhere in scikit-learn, greater is better: the error is one minus the
     accuracy.
 
-    The classifier needs ``temperature=False`` for the log-loss: a temperature belongs to
-    the rule it was fitted for. The accuracy does not depend on it.
+    The log-loss needs a classifier with ``temperature=False``, because a temperature is
+    fitted for one rule. The accuracy does not depend on it.
 
-    Label decoders read margins. They can be scored beside coupling rules if the
-    binary models have margins that the classifier calibrates itself, as those of
+    Label decoders take margins. They can be scored together with coupling rules if the
+    binary models have margins and the classifier calibrates them, as for
     :class:`~sklearn.svm.SVC`.
 
-    A class that was not among the training samples has probability 0, which the
-    log-loss raises to the smallest number that counts.
+    A class without training samples has probability 0. scikit-learn's log-loss replaces it
+    by the float64 epsilon.
 
     References
     ----------
@@ -119,7 +119,7 @@ class RuleScorer(BaseEstimator):
         }
 
     def labelled(self) -> dict[str, str | Combiner]:
-        """Return the rules, as they were given, by their labels.
+        """Return the rules by their labels.
 
         Returns
         -------
@@ -136,7 +136,7 @@ class RuleScorer(BaseEstimator):
             twice = [key for key in keys if keys.count(key) > 1]
             if twice:
                 raise ValueError(
-                    f"rules holds {twice[0]!r} more than once: give the rules labels, by a dict."
+                    f"rules holds {twice[0]!r} more than once: pass a dict with different labels."
                 )
             rules = dict(zip(keys, self.rules, strict=True))
         if not rules:
@@ -157,7 +157,7 @@ def _accuracy(y, values: Floats, classes: NDArray, sample_weight) -> float:
 
 def _neg_log_loss(y, p: Floats, classes: NDArray, sample_weight) -> float:
     labels = np.union1d(classes, y)
-    if len(labels) > len(classes):  # classes that no training sample was of
+    if len(labels) > len(classes):  # some classes have no training samples
         known, p = p, np.zeros((len(p), len(labels)))
         p[:, np.searchsorted(labels, classes)] = known
     return -log_loss(y, p, labels=labels, sample_weight=sample_weight)
@@ -170,7 +170,7 @@ METRICS: dict[str, Callable[[Any, Floats, NDArray, Any], float]] = {
 
 
 def _last_step(estimator, X) -> tuple[CoupledBase, Any]:
-    """Return the coupled classifier, and X as the steps before leave it."""
+    """Return the coupled classifier, and X transformed by the steps before it."""
     while isinstance(estimator, Pipeline):
         X = estimator[:-1].transform(X) if len(estimator) > 1 else X
         estimator = estimator[-1]
@@ -184,7 +184,7 @@ def _last_step(estimator, X) -> tuple[CoupledBase, Any]:
 
 
 def _check_rule(rule: Combiner, model: CoupledBase, metrics: list[str]) -> None:
-    """Raise a ``ValueError`` if a fit with this rule could not be had from this model."""
+    """Raise a ``ValueError`` if the scores of this rule do not follow from this model."""
     own = model.combiner_
     if model.temperature and len(model.classes_) > 2 and "neg_log_loss" in metrics:
         raise ValueError(
@@ -193,7 +193,7 @@ def _check_rule(rule: Combiner, model: CoupledBase, metrics: list[str]) -> None:
         )
     if rule.learns or rule.measure() is not None:
         raise ValueError(
-            f"rule {rule.key!r} learns from the training set: fit and search it by itself, with "
+            f"rule {rule.key!r} learns from the training set: search it by itself, with "
             f"combiner={rule.key!r}."
         )
     if "accuracy" not in metrics and not rule.gives_probabilities:
@@ -203,20 +203,20 @@ def _check_rule(rule: Combiner, model: CoupledBase, metrics: list[str]) -> None:
         )
     if rule.takes == "probabilities" != own.takes:
         raise ValueError(
-            f"rule {rule.key!r} couples probabilities, but the classifier has none with the "
-            f"combiner {own.key!r}: search with combiner={rule.key!r}."
+            f"rule {rule.key!r} takes probabilities, but with the combiner {own.key!r} the "
+            f"classifier has none: search with combiner={rule.key!r}."
         )
     if rule.takes == "scores" != own.takes and model.bank_.kind != MARGIN:
         raise ValueError(
-            f"rule {rule.key!r} reads margins, but with the combiner {own.key!r} the binary models "
-            f"were asked for a {model.bank_.kind}: search it by itself, with "
+            f"rule {rule.key!r} takes margins, but with the combiner {own.key!r} the scores of the "
+            f"binary models are a {model.bank_.kind}: search the rule by itself, with "
             f"combiner={rule.key!r}, or use calibration='sigmoid'."
         )
     rule.check_code(model.code_)
 
 
 def _combine_all(model: CoupledBase, X, rules: list[Combiner]) -> list[Floats]:
-    """Return what every rule makes of the scores of X, which are computed once."""
+    """Return the values of every rule for X; the scores are computed once."""
     uncalibrated = copy(model)
     uncalibrated.calibration_ = None
     converged: list[list[NDArray[np.bool_]]] = [[] for _ in rules]
@@ -239,7 +239,7 @@ def _combine_all(model: CoupledBase, X, rules: list[Combiner]) -> list[Floats]:
 
     values = uncalibrated._by_blocks(X, of_block, len(rules) * len(model.classes_))
     for rule, flags in zip(rules, converged, strict=True):
-        warn_unconverged(rule, np.concatenate(flags), stacklevel=5)
+        warn_unconverged(rule, np.concatenate(flags))
     return np.hsplit(values, len(rules))
 
 
@@ -255,8 +255,8 @@ def best_per_rule(
     rules : iterable of str, optional
         Labels of the rules; all those of the scorer when omitted.
     choose : callable, optional
-        :class:`SmallestC`, which is the default, :class:`SmoothestBest`, or any function
-        that could be the ``refit`` of a search. It finds the scores of each rule as
+        :class:`SmallestC`, the default, :class:`SmoothestBest`, or any other function that
+        a search accepts as ``refit``. It gets the scores of each rule under the names
         "accuracy" and "neg_log_loss".
 
     Returns
@@ -336,19 +336,20 @@ def estimator_per_rule(
 def _rules_of(search) -> dict[str, str | Combiner]:
     if not isinstance(search.scoring, RuleScorer):
         raise ValueError(
-            f"the search has scoring={search.scoring!r}: only RuleScorer(...) scores every rule."
+            f"the search has scoring={search.scoring!r}: pass scoring=RuleScorer(...)."
         )
     return search.scoring.labelled()
 
 
 def _results_of(cv_results: Results, label: str) -> dict[str, Any]:
-    """Return the results as if the search had been for this rule alone."""
+    """Return the results of one rule, under the names of a search with this rule only."""
     infix = f"_test_{label}_"
     if not any(f"mean{infix}{metric}" in cv_results for metric in METRICS):
         known = [key[10:] for key in cv_results if key.startswith("mean_test_")]
         raise ValueError(
             f"the search has no scores of the rule {quoted(label)}, only {', '.join(known)}. If "
-            "all scores failed, its warnings say why; error_score='raise' stops at the first."
+            "all scores failed, the warnings of the search say why; error_score='raise' stops at "
+            "the first failure."
         )
     return {
         key if key.startswith("param_") else key.replace(infix, "_test_", 1): column

@@ -1,0 +1,33 @@
+"""Consecutive rows, a block at a time, so that temporary arrays stay small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sklearn.utils import gen_batches
+
+BLOCK_ENTRIES = 2**18
+"""Entries of the largest temporary array of a block: 2 MB of float64. A choice: such an array
+fits into the second-level cache of most processors, and blocks are still long enough that
+numpy's cost per call does not count."""
+
+
+def row_blocks(n: int, width: int, entries: int = BLOCK_ENTRIES) -> Iterator[slice]:
+    """Yield slices of the rows 0 to n - 1, with about ``entries`` numbers in each.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    width : int
+        Numbers per row of the widest temporary array.
+    entries : int
+        Limit of the numbers in a block. A block has at least one row.
+
+    Examples
+    --------
+    >>> from manyclass._lib.row_blocks import row_blocks
+    >>> list(row_blocks(5, width=3, entries=6))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return gen_batches(n, max(1, entries // width))
