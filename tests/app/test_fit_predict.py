@@ -17,9 +17,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_blobs
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
-from manyclass import CoupledSVC, storage
+from manyclass import CoupledSVC
 from manyclass.app import fit as fitting
 from manyclass.app import predict as predicting
 from manyclass.app.cli import main
@@ -462,10 +463,16 @@ class TestCommandLine:
         run(predicting, folder / "model.skops", folder / "table.csv", "-o", tmp_path / "o.csv")
         assert "predicting" in sys.stderr.getvalue()
 
-    def test_types_that_are_not_trusted(self, folder, tmp_path, monkeypatch):
-        name = "manyclass.svm.CoupledSVC"
-        monkeypatch.setattr(storage, "TRUSTED", tuple(t for t in storage.TRUSTED if t != name))
-        arguments = [folder / "model.skops", folder / "table.csv", "-o", tmp_path / "out.csv"]
+    def test_types_that_are_not_trusted(self, folder, tmp_path):
+        """The decision trees of scikit-learn need permission."""
+        name, path = "sklearn.tree._tree.Tree", tmp_path / "tree.skops"
+        model, metadata = load_model(folder / "model.skops"), read_metadata(folder / "model.skops")
+        table, labels = read_table(folder / "table.csv", target="class")
+        features = model[:-1].transform(table.drop(columns="id"))
+        model.steps[-1] = ("tree", DecisionTreeClassifier().fit(features, labels))
+        with pytest.warns(UserWarning, match=f"unless you trust {name}"):
+            save_model(model, path, metadata=metadata["metadata"])
+        arguments = [path, folder / "table.csv", "-o", tmp_path / "out.csv"]
         with pytest.raises(ValueError, match=rf"not trusted: {name}\. .*--trust"):
             run(predicting, *arguments)
         assert run(predicting, *arguments, "--trust", name) == 0

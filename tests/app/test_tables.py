@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
-from experiments import datasets
 from manyclass.app import columns, tables
 from manyclass.app.columns import DaysSince1970, column_transformer, conform, kinds_of
 from manyclass.app.tables import column_names, count_rows, read_blocks, read_table
@@ -112,14 +112,11 @@ class TestKinds:
         with pytest.raises(ValueError, match=r"column 'a' holds values of type list: only numbers"):
             kinds_of(pd.DataFrame({"a": [[1], [2]]}))
 
-    def test_a_known_data_set(self, shared_data):
+    def test_a_bundled_data_set(self):
         X, y = read_table("iris")
-        assert_array_equal(X.to_numpy(), datasets.load("iris").X)
+        assert_array_equal(X.to_numpy(), load_iris().data)
         assert y.name == "class" and set(kinds_of(X).values()) == {"number"}
-        shared_data("soybean")
-        X, y = read_table("soybean", target="class")
-        assert set(kinds_of(X).values()) == {"category"} and X.isna().any(axis=None)
-        assert column_names("soybean")[-1] == "class" and count_rows("soybean") == len(X)
+        assert column_names("iris")[-1] == "class" and count_rows("iris") == len(X)
         assert [len(block) for block in read_blocks("iris", rows=100)] == [100, 50]
 
 
@@ -192,8 +189,8 @@ class TestTarget:
         with pytest.raises(ValueError, match=r"60 classes in 60 rows.*an identifier"):
             read_table(write(alone))
 
-    def test_of_a_known_data_set(self):
-        with pytest.raises(ValueError, match=r"iris is a data set of manyclass, its target"):
+    def test_of_a_bundled_data_set(self):
+        with pytest.raises(ValueError, match=r"iris is a bundled data set, and its target"):
             read_table("iris", target="species")
 
 

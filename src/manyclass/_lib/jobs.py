@@ -8,13 +8,11 @@ as need it, and again if it gets lost.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from numbers import Integral
-from shutil import disk_usage
 from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
@@ -95,29 +93,6 @@ def _on_one_worker(function: Callable[..., Any], /, *args: Any, **options: Any) 
         return function(*args, **options)
     with parallel_config(backend="threading", n_jobs=1):
         return function(*args, **options)
-
-
-@contextmanager
-def registered_files() -> Iterator[None]:
-    """Have joblib put its files where it would, but not before it has seen to their removal.
-
-    It makes a folder in shared memory, and then starts the process that is to remove it: an
-    interrupt in between leaves the folder for good. In a folder that it is told of, it makes none
-    until that process has the name.
-    """
-    if "JOBLIB_TEMP_FOLDER" in os.environ or not _is_roomy(SHARED_MEMORY):
-        yield
-        return
-    with parallel_config(temp_folder=SHARED_MEMORY):
-        yield
-
-
-def _is_roomy(folder: str) -> bool:
-    """Tell whether joblib would choose this folder."""
-    try:
-        return os.access(folder, os.W_OK) and disk_usage(folder).free > ROOM
-    except OSError:
-        return False
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 from sklearn.utils import check_array
 
 from manyclass import codes
-from manyclass._lib.interrupts import hearing_interrupts
+from manyclass._lib.interrupts import interruptible
 from manyclass._lib.jobs import run_tasks
 from manyclass._lib.rows import without_duplicates
 from manyclass._lib.sklearn import counts_rows_of_weight, n_samples, take_rows
@@ -201,8 +201,18 @@ def _fit(machine, X, rows, target, weights: Weights, classes):
         weight = _among_all(X, rows, np.ones(len(rows)) if weight is None else weight, 0.0)
         target = _among_all(X, rows, target, target[0])
     part = X if whole else part_of(X, rows, precomputed)
-    fitted = hearing_interrupts(machine.fit, part, target, sample_weight=weight)
+    fitted = interruptible(
+        machine.fit, part, target, sample_weight=weight, work=_products(machine, part)
+    )
     return fitted, rows[fitted.support_]
+
+
+def _products(machine, X) -> float:
+    """Estimate the multiplications in LIBSVM: those of the kernel matrix."""
+    if not _is_numeric(machine.kernel):
+        return np.inf
+    n, n_features = X.shape
+    return n**2 * (X.nnz / max(1, n) if issparse(X) else n_features)
 
 
 def _takes_distinct(machine) -> bool:
