@@ -517,9 +517,8 @@ class TestCacheOfMachineCode:
         assert finish(process) == ("[[1.0, 0.0]]\n", "")
 
     @pytest.mark.parametrize("change", [("+ b", "- b"), ("SHIFT = 0.0", "SHIFT = -4.0")])
-    def test_code_of_other_files_is_never_out_of_date(self, folder, monkeypatch, change):
+    def test_code_of_other_files_is_never_out_of_date(self, folder, change):
         """numba alone would not see that what a kernel calls, or a constant, has changed."""
-        monkeypatch.setattr(_compiled, "PACKAGE", "parts")
         inner = self.source + "\nSHIFT = 0.0\n"
         outer = (
             "from manyclass._lib.compiled import kernel\nfrom parts.inner import SHIFT, plus\n\n"

@@ -330,12 +330,12 @@ class TestPredict:
             (
                 f"{HEADER}\n1,2,red,,\none,2,red,,\n",
                 {},
-                r"'size' is to hold numbers, but row 2 has",
+                r"'size' must hold numbers, but row 2 has",
             ),
             (
                 f"{HEADER}\n1,2,red,1.2.24,\n",
                 {},
-                r"'day' is to hold dates, but row 1 has '1\.2\.24'",
+                r"'day' must hold dates, but row 1 has '1\.2\.24'",
             ),
             (f"{HEADER}\n", {"id_column": "sise"}, r"lacks the --id column: 'sise' \(is 'size' m"),
             (f"{HEADER},label\n", {"id_column": "label"}, r"is called 'label', and so is a column"),

@@ -280,7 +280,7 @@ class TestBlocks:
     def test_text_in_a_column_of_numbers(self, write):
         path = write("n\n" + "1\n" * 4 + "one\ntwo\n")
         block = list(read_blocks(path, rows=3, numbers=["n"]))[1]
-        message = r"column 'n' is to hold numbers, but row 5 has 'one' \(and 1 rows after it\)"
+        message = r"column 'n' must hold numbers, but row 5 has 'one' \(and 1 rows after it\)"
         with pytest.raises(ValueError, match=message):
             conform(block, {"n": "number"}, first_row=4)
         with pytest.raises(ValueError, match=r"to hold dates, but row 1 has 'x': correct it"):
@@ -394,7 +394,7 @@ class TestColumnTransformer:
         with pytest.warns(UserWarning, match=message):
             transformer = column_transformer(X)
         assert [names for _, _, names in transformer.transformers] == [["a"], ["half"]]
-        with pytest.raises(ValueError, match=r"no column can be learnt from: 'one'"):
+        with pytest.raises(ValueError, match=r"no column is of use: 'one'"):
             column_transformer(X[["one", "none"]])
 
     def test_identifiers_cost_no_memory(self):

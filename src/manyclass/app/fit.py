@@ -33,9 +33,6 @@ from manyclass.storage import save_model
 if TYPE_CHECKING:
     import pandas as pd
 
-FEW_ROWS = 5000  # up to which cross-validation is cheap
-FOLDS = 5
-
 Options = dict[str, Any]
 
 
@@ -157,7 +154,8 @@ def fit_file(
     seconds = time.perf_counter() - start
     print(f"fitted {learner}, {code}, {options['combiner']} in {seconds:.1f} s")
     if folds is None:
-        folds = FOLDS if len(y) <= FEW_ROWS else 0
+        few_rows = 5000  # a choice: cross-validation takes seconds for so many
+        folds = 5 if len(y) <= few_rows else 0
     if folds:
         print(_scores_line(model, X, y, folds, random_state))
     metadata = {"kinds": kinds_of(X), "target": str(y.name), "rows": len(y), "learner": learner}

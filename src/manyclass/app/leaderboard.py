@@ -20,11 +20,10 @@ from manyclass.fitting import CoupledBase
 Floats = NDArray[np.float64]
 
 FIT, PREDICT = "fit s", "predict s"
-LEVEL = 0.95  # of intervals
+LEVEL = 0.95  # of confidence intervals: the usual one
 NONE = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 BEST = "*"
-MUCH = 1.5  # faster, to be worth a word
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +223,8 @@ class Leaderboard:
         fastest = min([self.best, *tied], key=lambda entry: entry.mean(FIT))
         if fastest is self.best:
             return f"{also} It is also the fastest of these to fit."
-        if self.best.mean(FIT) < MUCH * fastest.mean(FIT):
+        worth_saying = 1.5  # times faster: a choice
+        if self.best.mean(FIT) < worth_saying * fastest.mean(FIT):
             return also
         return (
             f"{also} {fastest.name} fits fastest of these: {fastest.mean(FIT):.2g} s, where "

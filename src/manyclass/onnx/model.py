@@ -23,7 +23,7 @@ from manyclass.onnx.score_ops import plan_scores
 if TYPE_CHECKING:
     import onnx
 
-LEAST_OPSET = 13  # the first in which sums take their axes as an input
+LEAST_OPSET = 13  # the first one whose ReduceSum takes the axes as an input (ONNX operators)
 
 
 def to_onnx(

@@ -27,9 +27,8 @@ from manyclass.plot._reliability_curves import Floats, Reliability, judged_colum
 from manyclass.plot._strip import add_strip, strip_of
 
 DIAGONAL = "perfectly calibrated"
-FLOOR = -0.28  # where the vertical axis begins: the histogram lies below 0
-MOST_NAMED = 10  # curves that are all named in the legend
-NAMED_OF_MORE = 5  # the worst ones, where there are more
+MOST_NAMED = 10  # a choice: of more curves, the legend names only the worst
+NAMED_OF_MORE = 5  # and so many of these
 LINE_STYLES = ("-", "--", ":", "-.")
 
 
@@ -234,8 +233,9 @@ class ReliabilityDisplay:
         least = min([1e-3, *shares[shares > 0]])
         strip.set_ylim(min(least / 2, strip.get_ylim()[0]), 1)
 
-    def _make_room(self) -> None:
-        self.ax_.set_ylim(FLOOR, 1.02)
+    def _make_room(self, floor: float = -0.28) -> None:
+        """Start the vertical axis at ``floor``; the histogram lies below 0."""
+        self.ax_.set_ylim(floor, 1.02)
         self.ax_.set_yticks(np.linspace(0, 1, 6))
 
     def _label_axes(self) -> None:

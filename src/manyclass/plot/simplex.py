@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from manyclass._lib.messages import LONGEST, distinct_names
+from manyclass._lib.messages import distinct_names
 from manyclass.combiners.coupling import couple
 from manyclass.metrics import check_predictions
 from manyclass.plot._drawing import (
@@ -34,10 +34,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
-MIDDLES = (CORNERS[[0, 1, 2]] + CORNERS[[1, 2, 0]]) / 2  # of the sides
-POINTS_PER_LINE = 120
-MARGIN = 0.12  # around the triangle
-WIDTH, HEIGHT = 1 + 2 * MARGIN, 1.12  # with it
+MARGIN, HEIGHT = 0.12, 1.12  # around the triangle, and with it; its sides are 1. Chosen by eye
 CYCLE = np.array(
     [[0.0, 1.0, -1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 0.0]]
 )  # 0 beats 1 beats 2 beats 0
@@ -137,7 +134,8 @@ class SimplexDisplay:
 
         ax = self.ax_
         ax.add_patch(_triangle())
-        borders = np.stack([MIDDLES, np.broadcast_to(CORNERS.mean(axis=0), (3, 2))], axis=1)
+        middles = (CORNERS[[0, 1, 2]] + CORNERS[[1, 2, 0]]) / 2  # of the sides
+        borders = np.stack([middles, np.broadcast_to(CORNERS.mean(axis=0), (3, 2))], axis=1)
         self.regions_ = ax.add_collection(
             LineCollection(list(borders), colors="0.4", lw=0.8, zorder=1)
         )
@@ -147,14 +145,15 @@ class SimplexDisplay:
 
     def _name_corners(self, names: list[Any]) -> None:
         """Name the corners; the two names at the bottom share its width."""
-        letters = room(self.ax_, HEIGHT / WIDTH)[0]
-        shown = distinct_names(names, int(np.clip(letters / 2 - 2, 4, LONGEST)))
+        width = 1 + 2 * MARGIN
+        letters = room(self.ax_, HEIGHT / width)[0]
+        shown = distinct_names(names, int(np.clip(letters / 2 - 2, 4, 24)))
         self.corners_ = []
         for name, corner, edge, side in zip(
             shown, (0, 1), (-MARGIN, 1 + MARGIN), ("left", "right"), strict=False
         ):
-            # In the middle under the corner, but not beyond the axes.
-            fits = len(name) * WIDTH / letters <= 2 * MARGIN
+            # Centred under the corner, but within the axes.
+            fits = len(name) * width / letters <= 2 * MARGIN
             x, ha = (corner, "center") if fits else (edge, side)
             self.corners_.append(self.ax_.text(x, -0.03, literal(name), ha=ha, va="top"))
         x, y = CORNERS[2]
@@ -353,8 +352,10 @@ class SimplexDisplay:
         )
 
 
-def regular_grid(n_lines: int) -> Floats:
+def regular_grid(n_lines: int, n_points: int = 120) -> Floats:
     """Return lines ``p_c = t / n_lines`` of constant probability, for each class c.
+
+    Each line has ``n_points`` points.
 
     Examples
     --------
@@ -366,8 +367,8 @@ def regular_grid(n_lines: int) -> Floats:
     array([0.25, 0.25, ..., 0.25, 0.25])
     """
     t = np.arange(1, n_lines)[:, None] / n_lines
-    # Off the very sides, where pairwise probabilities would be 0 / 0.
-    along = np.linspace(1e-6, 1 - 1e-6, POINTS_PER_LINE)
+    # Not on the sides, where pairwise probabilities would be 0 / 0.
+    along = np.linspace(1e-6, 1 - 1e-6, n_points)
     first = np.stack([np.broadcast_to(t, (n_lines - 1, along.size)), (1 - t) * along], axis=-1)
     lines = np.concatenate([first, 1 - first.sum(axis=-1, keepdims=True)], axis=-1)
     return np.stack([np.roll(lines, c, axis=-1) for c in range(3)])
