@@ -152,7 +152,7 @@ class TestFit:
             ({"learner": "forest"}, r"no learner 'forest': choose from svm, linear-svm"),
             ({"C": 0.0}, r"C must be a positive number, got 0\.0"),
             ({"C": np.nan}, r"C must be a positive number"),
-            ({"learner": "boosted-naive-bayes", "C": 1.0}, r"has no C: leave --C out"),
+            ({"learner": "boosted-naive-bayes", "C": 1.0}, r"has no C. Leave out --C"),
             ({"folds": 1}, r"folds \(--folds\) must be 0, .* got 1"),
             ({"folds": -3}, r"folds \(--folds\) must be 0, .* or at least 2, got -3"),
             ({"code": "one-vs-rest", "combiner": "wlw2"}, r"'wlw2' is defined for one-vs-one"),
@@ -169,19 +169,19 @@ class TestFit:
 
         monkeypatch.setattr(fitting, "read_table", never)
         (tmp_path / "there").write_text("mine")
-        with pytest.raises(ValueError, match=r"there exists: .* --force"):
+        with pytest.raises(ValueError, match=r"there exists. .* --force"):
             fit_file("iris", None, tmp_path / "there")
         with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere"):
             fit_file("iris", None, tmp_path / "nowhere" / "m.skops")
         with pytest.raises(ValueError, match=r"is a folder"):
             fit_file("iris", None, tmp_path)
-        with pytest.raises(ValueError, match=r"there, which is no folder: choose another"):
+        with pytest.raises(ValueError, match=r"there is not a folder. Choose another"):
             fit_file("iris", None, tmp_path / "there" / "m.skops")
-        with pytest.raises(ValueError, match=r"there is read from: write to another file"):
+        with pytest.raises(ValueError, match=r"there is an input. Write to another file"):
             fit_file(tmp_path / "there", None, tmp_path / "there", force=True)
         with monkeypatch.context() as patch:
             patch.setattr(os, "access", lambda *_: False)
-            with pytest.raises(PermissionError, match=r"nothing can be written to the folder"):
+            with pytest.raises(PermissionError, match=r"the folder .* is not writable"):
                 fit_file("iris", None, tmp_path / "m.skops")
         with pytest.raises(ValueError, match=r"folds \(--folds\)"):
             fit_file("iris", None, tmp_path / "m.skops", folds=1)
@@ -324,7 +324,7 @@ class TestPredict:
             (
                 "Size,count,colour,day,ok\n",
                 {},
-                r"lacks columns of the model: 'size' \(is 'Size' meant to be 'size'\?\)",
+                r"lacks columns of the model: 'size' \(should 'Size' be 'size'\?\)",
             ),
             ("size,ok\n1,2\n", {}, r"lacks columns of the model: 'count', 'colour', 'day'\."),
             (
@@ -337,8 +337,16 @@ class TestPredict:
                 {},
                 r"'day' must hold dates, but row 1 has '1\.2\.24'",
             ),
-            (f"{HEADER}\n", {"id_column": "sise"}, r"lacks the --id column: 'sise' \(is 'size' m"),
-            (f"{HEADER},label\n", {"id_column": "label"}, r"is called 'label', and so is a column"),
+            (
+                f"{HEADER}\n",
+                {"id_column": "sise"},
+                r"lacks the --id column: 'sise' \(should",
+            ),
+            (
+                f"{HEADER},label\n",
+                {"id_column": "label"},
+                "are both called 'label'",
+            ),
             (f"{HEADER}\n", {"block_rows": 0}, r"\(--block-rows\) must be at least 1, got 0"),
         ],
     )
@@ -389,7 +397,7 @@ class TestPredict:
         frame = FRAME[["count"]].astype(float)
         model = CoupledSVC(cv=3).fit(frame, FRAME["class"])
         save_model(model, tmp_path / "m.skops")
-        with pytest.raises(ValueError, match=r"does not tell what its columns hold"):
+        with pytest.raises(ValueError, match=r"does not say what its columns hold"):
             predict_file(tmp_path / "m.skops", folder / "table.csv", tmp_path / "out.csv")
         for estimator in (model, make_pipeline(StandardScaler(), CoupledSVC(cv=3))):
             estimator.fit(frame, FRAME["class"])

@@ -200,16 +200,20 @@ class TestFiles:
         [
             ("", "t.csv", "t.csv is empty"),
             ("\n\n", "t.csv", "is empty, or its first line is"),
-            ("a", "t.xlsx", r"no known kind: the name must end in \.csv, \.tsv"),
+            ("a", "t.xlsx", r"no known kind. The name must end in \.csv, \.tsv"),
             ("a;y\n1;2\n", "t.csv", "one column only, 'a;y'.*separated by ';'"),
             ("a,y\n1,2\n", "t.tsv", "one column only, 'a,y'.*separated by ','"),
             ("a,a,y\n1,2,3\n", "t.csv", "columns of the same name: 'a'. Rename"),
             ("a,y\n1,u\n1,2,v\n", "t.csv", "broken at line 3: it has 3 fields, .* 2 columns"),
             ("a,b,y\n1,2,u\n1,2\n", "t.csv", "broken at line 3: it has 2 fields, .* 3 columns"),
-            ('a,y\n1,"u\n' + "x\n" * 70_000, "t.csv", "is broken: field larger.*a quote left open"),
-            (b"a,y\n\xe9,u\n", "t.csv", r"not in UTF-8 \(it has the byte 0xe9\): save it so"),
-            (b"no", "t.csv.gz", "not a whole gzip file"),
-            (gzip.compress(b"a,y\n1,2\n" * 99, mtime=0)[:-9], "t.csv.gz", "not a whole gzip file"),
+            ('a,y\n1,"u\n' + "x\n" * 70_000, "t.csv", "is broken: field larger.*an open quote"),
+            (b"a,y\n\xe9,u\n", "t.csv", r"not in UTF-8 \(it has the byte 0xe9\): save it in UTF-8"),
+            (b"no", "t.csv.gz", "not a complete gzip file"),
+            (
+                gzip.compress(b"a,y\n1,2\n" * 99, mtime=0)[:-9],
+                "t.csv.gz",
+                "not a complete gzip file",
+            ),
             (b"no", "t.parquet", "damaged or not a Parquet file"),
             ("a,y\n1,u\n-inf,v\n", "t.csv", "column 'a' is infinite in row 2: leave"),
             (f"a,y\n1,u\n1{'0' * 400},v\n", "t.csv", "column 'a' is infinite in row 2: leave"),
@@ -226,7 +230,7 @@ class TestFiles:
             read_table(tmp_path / "no.csv")
         with pytest.raises(FileNotFoundError, match=r"nor a data set .*did you mean iris\?"):
             read_table("irris")
-        with pytest.raises(FileNotFoundError, match=r"those are 'breast-cancer', 'digits'"):
+        with pytest.raises(FileNotFoundError, match=r"The data sets are 'breast-cancer', 'digits'"):
             read_table("zzzz")
         with pytest.raises(ValueError, match=r"is a folder, not a file"):
             read_table(tmp_path)
@@ -236,7 +240,7 @@ class TestFiles:
         assert list(X.columns) == ["a"] and y.tolist() == ["u", "v"]
 
     def test_row_numbers_are_no_feature(self, write):
-        with pytest.warns(UserWarning, match=r"1 column\(s\) without a name, taken for row number"):
+        with pytest.warns(UserWarning, match=r"1 column\(s\) without a name. They look like"):
             X, _ = read_table(write(",a,y\n0,5,u\n1,6,v\n"))
         assert list(X.columns) == ["a"]
 

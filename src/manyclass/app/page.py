@@ -30,7 +30,7 @@ def check_report(path: StrPath, inputs: Iterable[StrPath] = (), *, force: bool =
     >>> from manyclass.app.page import check_report
     >>> check_report(".")
     Traceback (most recent call last):
-    ValueError: . is a folder: name a file in it.
+    ValueError: . is a folder. Name a file in it.
     """
     for name in ("jinja2", "matplotlib"):
         import_extra(name, "a report needs")
