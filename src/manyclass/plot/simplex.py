@@ -44,22 +44,22 @@ class SimplexDisplay:
     """Probabilities of three classes as points in a triangle.
 
     Use :meth:`from_estimator`, :meth:`from_predictions` or :meth:`from_rule` to create
-    one. Each corner is a class and certain of it, the centre is (1/3, 1/3, 1/3); the
-    distance from the side opposite a corner is that class's probability. Points have the
-    colour and shape of their true class. Thin lines part the regions where a class is
-    the most probable one: a point in the region of another corner is an error.
+    one. At each corner one class has probability 1, and the centre is (1/3, 1/3, 1/3). The
+    distance from the side opposite a corner is the probability of its class. Points have the
+    colour and shape of their true class. Thin lines separate the regions of the most probable
+    class: a point in the region of another corner is an error.
 
     Parameters
     ----------
     p : array of shape (n, 3), optional
         Class probabilities.
     target : int array of shape (n,), optional
-        Index of the true class of each point; all look alike when omitted.
+        Index of the true class of each point; all points look the same when omitted.
     class_names : list of 3 str, optional
         Names of the classes; their numbers when omitted.
     grid : array of shape (3, m, points, 3), optional
-        Lines of probabilities in the colour of each class, such as the images under a
-        coupling rule of those on which its probability is constant.
+        Lines of probabilities in the colour of each class, for example the result of a coupling
+        rule for lines on which the probability of the class is constant.
     name : str, optional
         Title.
 
@@ -103,14 +103,14 @@ class SimplexDisplay:
         self.name = name
 
     def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> SimplexDisplay:
-        """Draw the triangle and what is in it.
+        """Draw the triangle, its points and lines.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Axes to draw on; those of a new figure when omitted.
         name : str, optional
-            Title, in place of the one stored.
+            Title, instead of the attribute ``name``.
         **kwargs : dict
             For :meth:`matplotlib.axes.Axes.scatter`, which draws the points of each class.
 
@@ -144,7 +144,7 @@ class SimplexDisplay:
         self._name_corners(names)
 
     def _name_corners(self, names: list[Any]) -> None:
-        """Name the corners; the two names at the bottom share its width."""
+        """Write the names at the corners; the two at the bottom share the width."""
         width = 1 + 2 * MARGIN
         letters = room(self.ax_, HEIGHT / width)[0]
         shown = distinct_names(names, int(np.clip(letters / 2 - 2, 4, 24)))
@@ -212,8 +212,7 @@ class SimplexDisplay:
         y : array-like of shape (n,)
             True labels.
         class_names : sequence of 3 str, optional
-            What to call the classes, in the order of ``classes_``; their labels when
-            omitted.
+            Names of the classes, in the order of ``classes_``; their labels when omitted.
         name : str, optional
             Title; none when omitted.
         ax : matplotlib Axes, optional
@@ -266,8 +265,7 @@ class SimplexDisplay:
             Label of each column of `y_prob`: ``classes_`` of the classifier. The sorted
             labels of `y_true` when omitted.
         class_names : sequence of 3 str, optional
-            What to call the classes, in the order of the columns; their labels when
-            omitted.
+            Names of the classes, in the order of the columns; their labels when omitted.
         name : str, optional
             Title; none when omitted.
         ax : matplotlib Axes, optional
@@ -304,14 +302,14 @@ class SimplexDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> SimplexDisplay:
-        """Draw what a coupling rule makes of binary models that contradict each other.
+        """Draw the result of a coupling rule for binary models that contradict each other.
 
-        Any three pairwise probabilities are those of some p, ``p_i / (p_i + p_j)``, with
-        a constant d added to the log-odds of class 0 against 1, of 1 against 2, and of 2
-        against 0. That d is all they can disagree by. The picture is the image of a
-        regular grid of p for one d; lines on which the probability of a class is constant
-        have the colour of that class. The grid stays even for ``d = 0``, and under the rule
-        "logit", which removes d, whatever it is.
+        Any three pairwise probabilities are those of some p, ``p_i / (p_i + p_j)``, with a
+        constant d added to the log-odds of class 0 against 1, of 1 against 2, and of 2 against 0.
+        So d measures their disagreement completely. The picture shows the result for a regular
+        grid of p and one d. Lines on which the probability of a class is constant have the colour
+        of that class. The grid stays regular for ``d = 0``, and for the rule "logit", which
+        removes any d.
 
         Parameters
         ----------
@@ -320,7 +318,7 @@ class SimplexDisplay:
         disagreement : float, default=1.0
             The constant d.
         n_lines : int, default=10
-            Into how many parts the grid divides each side.
+            The number of parts of each side of the grid.
         class_names : sequence of 3 str, optional
             Names of the classes; their numbers when omitted.
         name : str, optional
