@@ -10,8 +10,8 @@ from pathlib import Path
 import experiments
 from experiments.pages import write_page
 from experiments.runner import SCALES, run
-from manyclass._lib.interrupts import INTERRUPTED, Terminated, ending_in_order
-from manyclass._lib.jobs import registered_files
+from manyclass.app.signals import Terminated, end_process, ending_in_order, exit_code
+from manyclass.app.temporary_files import registered_files
 
 TRACKED = Path(__file__).parent
 """Where the results at the papers' own size are kept."""
@@ -27,10 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"experiments {arguments.command}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:
-        is_other = isinstance(interrupt, Terminated)
-        word = "terminated" if is_other else "interrupted"
+        word = "terminated" if isinstance(interrupt, Terminated) else "interrupted"
         print(f"{word}; what was finished is kept", file=sys.stderr)
-        return 128 + int(interrupt.args[0]) if is_other else INTERRUPTED
+        return exit_code(interrupt)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -75,4 +74,4 @@ def run_experiments(arguments: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_process(main())

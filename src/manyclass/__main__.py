@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from manyclass.app.cli import main
+from manyclass.app.cli import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

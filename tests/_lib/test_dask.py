@@ -124,9 +124,9 @@ class TestBlocks:
         rows = da.from_array(X, chunks=(100, 3))
         with pytest.raises(ValueError, match=r"Dask Array.*not in memory.*chunks=.*\(4,\)"):
             model.predict_proba(rows)
-        with pytest.raises(ValueError, match=r"To have them in memory pass X.compute\(\)"):
+        with pytest.raises(ValueError, match=r"To load them into memory, pass X.compute\(\)"):
             CoupledClassifier().fit(rows, y)
-        with pytest.raises(ValueError, match=r"To have them in memory pass X.compute\(\)"):
+        with pytest.raises(ValueError, match=r"To load them into memory, pass X.compute\(\)"):
             CoupledClassifier(GaussianNB()).partial_fit(rows, y, classes=np.unique(y))
 
     def test_a_lazy_frame_is_refused_with_the_remedy(self, frame_model):

@@ -20,7 +20,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, LinearSVC
 
 from manyclass import CoupledClassifier, CoupledSVC
-from manyclass import predicting as _predicting
 from manyclass._lib import rows as _rows
 from manyclass._lib.rows import blocks_of_rows, by_rows, take_rows
 
@@ -138,17 +137,12 @@ class TestTakeRows:
 
 
 class TestLargeFrames:
-    @pytest.fixture(autouse=True)
-    def _all_are_large(self, monkeypatch):
-        monkeypatch.setattr(_rows, "LARGE_FRAME", 0)
-        monkeypatch.setattr(_rows, "PART_OF_FRAME", 100)
-
     @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1", "?"])
     @pytest.mark.parametrize("rows", [slice(1, 9), [-1, 0, 0], np.arange(30) % 3 == 0, []])
     def test_as_pandas_takes_them(self, rows, dtype):
         values = np.random.default_rng(0).integers(0, 9, (30, 4)).astype(dtype)
         X = pd.DataFrame(values, columns=["b", "a", "a", 7], index=np.arange(30)[::-1] % 20)
-        taken = take_rows(X, rows)
+        taken = take_rows(X, rows, large_frame=0, part_bytes=100)
         pd.testing.assert_frame_equal(taken, X.iloc[rows])
         assert taken.to_numpy().flags.c_contiguous
 
@@ -159,16 +153,16 @@ class TestLargeFrames:
         values = np.arange(20.0).reshape(10, 2)
         X = pd.DataFrame(values, columns=["a", "b"])
         X = X.astype(dict(zip(X.columns, types, strict=True)))
-        pd.testing.assert_frame_equal(take_rows(X, [4, 2]), X.iloc[[4, 2]])
-        assert take_rows(X[[]], [4, 2]).shape == (2, 0)
+        pd.testing.assert_frame_equal(take_rows(X, [4, 2], large_frame=0), X.iloc[[4, 2]])
+        assert take_rows(X[[]], [4, 2], large_frame=0).shape == (2, 0)
 
     @pytest.mark.parametrize("code", ["one-vs-rest", "one-vs-one"])
-    def test_learners_need_not_copy_them(self, code, monkeypatch):
-        monkeypatch.setattr(_rows, "PART_OF_FRAME", 2**16)
-        y = labels(k=5)
-        X = pd.DataFrame(np.random.default_rng(0).normal(size=(N, 500))).add_prefix("x")
+    def test_learners_need_not_copy_them(self, code):
+        n = 10_000  # 40 MB, ten times the part that is read at a time
+        y = labels(n, k=5)
+        X = pd.DataFrame(np.random.default_rng(0).normal(size=(n, 500))).add_prefix("x")
         combiner = "wlw2" if code == "one-vs-one" else "kl"
-        learner = SGDClassifier(loss="log_loss", max_iter=5, tol=None, random_state=0)
+        learner = SGDClassifier(loss="log_loss", max_iter=1, tol=None, random_state=0)
         model = CoupledClassifier(learner, code=code, combiner=combiner, cv=3)
         expected = model.fit(X.to_numpy(), y).predict_proba(X.to_numpy())
         peak = peak_of_fit(model, X, y)
@@ -191,10 +185,7 @@ class TestBlocksOfRows:
         dense = np.random.default_rng(n).poisson(0.5, (n, 5)) * np.arange(n)[:, None]
         dense = dense.astype(dtype)
         X = form(dense)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_rows, "CHUNK", chunk)
-            patch.setattr(_rows, "CHUNKS", chunks)
-            blocks = list(blocks_of_rows(X, size))
+        blocks = list(blocks_of_rows(X, size, chunk_bytes=chunk, max_chunks=chunks))
         edges = list(range(0, n, size))
         assert [(b.start, b.stop) for b, _ in blocks] == [(a, min(a + size, n)) for a in edges]
         for place, block in blocks:
@@ -203,10 +194,10 @@ class TestBlocksOfRows:
             else:
                 assert_same(block, X.tocsr()[place])
 
-    def test_chunks_are_small_even_if_rows_are_not_alike(self, monkeypatch):
-        monkeypatch.setattr(_rows, "CHUNK", 2**10)
+    def test_chunks_are_small_even_if_rows_are_not_alike(self):
         X = sparse.csc_array(np.vstack([np.ones((100, 50)), np.eye(900, 50)]))
-        sizes = [len(c.data) for c in (take_rows(X, part) for part in _rows._chunks(X, 2))]
+        parts = _rows._chunks(X, 2, chunk_bytes=2**10, max_chunks=8)
+        sizes = [len(take_rows(X, part).data) for part in parts]
         assert max(sizes) <= len(X.data) / 8 + 2 * 50
         assert sum(sizes) == len(X.data)
 
@@ -214,24 +205,23 @@ class TestBlocksOfRows:
 class TestPredictionsFromColumns:
     @pytest.mark.parametrize("learner", [LogisticRegression(), MultinomialNB(), SVC()])
     @pytest.mark.parametrize("chunk", [1, 2**12, 2**26])
-    def test_are_those_of_rows(self, learner, chunk, monkeypatch):
+    def test_are_those_of_rows(self, learner, chunk):
         X, y = matrix(300, 40), labels(300, 6)
         model = CoupledClassifier(learner, cv=2, random_state=0).fit(X, y)
-        monkeypatch.setattr(_rows, "CHUNK", chunk)
-        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 15 * 16)
         for ask in (model.predict_proba, model.predict, model.incoherence):
             assert_array_equal(ask(X.tocsc()), ask(X))
+            blocks = [b for _, b in blocks_of_rows(X.tocsc(), 16, chunk_bytes=chunk)]
+            assert_array_equal(np.concatenate([ask(block) for block in blocks]), ask(X))
 
-    def test_no_copy_of_all(self, monkeypatch):
+    def test_no_copy_of_all(self):
         X, y = matrix(), labels()
         model = CoupledClassifier(Frugal(), cv=2).fit(X, y)
-        monkeypatch.setattr(_rows, "CHUNK", 2**10)
-        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 2**10)
         by_columns = X.tocsc()
         model.predict_proba(by_columns[:100])  # compiles what is to be compiled
         tracemalloc.start()
         try:
-            model.predict_proba(by_columns)
+            for _, block in blocks_of_rows(by_columns, 50, chunk_bytes=2**10):
+                model.predict_proba(block)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

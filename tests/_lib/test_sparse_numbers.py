@@ -80,7 +80,7 @@ def test_objects_that_are_no_numbers(name):
     with pytest.raises(ValueError, match="X is a sparse matrix of objects that are not all num"):
         model.fit(X, Y)
     model.fit(sparse.csr_matrix(D), Y)
-    with pytest.raises(ValueError, match="convert it to float64"):
+    with pytest.raises(ValueError, match="Convert it to float64"):
         model.predict(X)
 
 

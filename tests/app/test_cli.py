@@ -16,9 +16,8 @@ import pytest
 
 import manyclass
 from manyclass import __version__
-from manyclass._lib import interrupts as _interrupts
-from manyclass._lib.interrupts import ending_in_order
 from manyclass.app.cli import main
+from manyclass.app.signals import ending_in_order
 from manyclass.combiners import base as combining
 
 COMMANDS = ["demo", "compare", "fit", "predict"]
@@ -143,7 +142,6 @@ class TestTermination:
             assert signal.getsignal(number) is signal.SIG_DFL
         finally:
             signal.signal(number, before)
-            _interrupts._exit_codes[1:] = []
         assert "terminated; nothing kept" in capsys.readouterr().err
 
     def test_signals_that_are_ignored_stay_so(self, monkeypatch):
@@ -179,16 +177,14 @@ def call_back_from_c(number):
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
 class TestLostInterrupts:
     @pytest.fixture(autouse=True)
-    def usual_handlers(self, monkeypatch):
+    def usual_handlers(self):
         """Whatever runs the tests may ignore some of them."""
-        monkeypatch.setattr(_interrupts, "EVERY", 0.1)
         usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
         before = {number: signal.signal(number, handler) for number, handler in usual.items()}
         yield
         assert {number: signal.getsignal(number) for number in usual} == usual
         for number, handler in before.items():
             signal.signal(number, handler)
-        _interrupts._exit_codes[1:] = []
 
     @pytest.mark.parametrize("lose", [swallow, call_back_from_c])
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -214,7 +210,7 @@ class TestLostInterrupts:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_those_on_their_way_are_not_raised_again(self, number):
         tidied = []
-        with pytest.raises(KeyboardInterrupt), ending_in_order():
+        with pytest.raises(KeyboardInterrupt), ending_in_order(repeat_after=0.1):
             try:
                 signal.raise_signal(number)
             finally:
@@ -223,7 +219,7 @@ class TestLostInterrupts:
         assert tidied
 
     def test_nothing_is_sent_once_the_command_is_done(self):
-        with ending_in_order():
+        with ending_in_order(repeat_after=0.1):
             swallow(signal.SIGINT)
         time.sleep(0.3)
 
@@ -236,7 +232,7 @@ class TestLostInterrupts:
     def test_a_second_termination_ends_the_process(self):
         script = """
 import contextlib, signal
-from manyclass._lib.interrupts import Terminated, ending_in_order
+from manyclass.app.signals import Terminated, ending_in_order
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 with ending_in_order():
     with contextlib.suppress(Terminated):

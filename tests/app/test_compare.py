@@ -104,7 +104,7 @@ def test_sample_keeps_names_of_rows(wine):
     X, y = sample(*wine, 40, random_state=3)
     assert len(X) == pytest.approx(40, abs=2)
     pd.testing.assert_series_equal(y, wine[1].loc[X.index])
-    with pytest.raises(ValueError, match="rows must be 2 at least, got 1"):
+    with pytest.raises(ValueError, match="rows must be at least 2, got 1"):
         sample(*wine, 1)
 
 
@@ -140,7 +140,7 @@ def test_bad_input_is_named(wine):
         with pytest.raises(ValueError, match=message):
             compare(*bad, candidates=both())
     for options, message in [
-        ({"cv": 1}, "cv .* must be a number of folds, 2 at least, got 1"),
+        ({"cv": 1}, "cv .* must be a number of folds, at least 2, got 1"),
         ({"metrics": "error"}, "metrics must be some of log-loss, Brier, error, calibration"),
         ({"metrics": []}, "metrics must be some of"),
         ({"candidates": {}}, "candidates is empty"),
@@ -331,7 +331,7 @@ def test_after_a_failure_no_other_fold_is_fitted(wine):
     found = compare(*wine, candidates=[bad], cv=3, progress=steps.append)
     assert len(steps) == 1 and steps[0].failure == found["bad"].failure
     assert found.ranked == []
-    assert found.verdict() == "Every candidate failed: there is nothing to pick."
+    assert found.verdict() == "Every candidate failed. There is none to pick."
     with pytest.raises(ValueError, match="every candidate failed"):
         _ = found.best
 
@@ -580,7 +580,7 @@ def test_program_says_what_it_cannot_write(wine):
     compile(text, "<program>", "exec")
     assert "X, y = ...  # a DataFrame of 178 rows and 13 columns" in text
     assert "'own': ...,  # as it was made" in text
-    assert "from test_compare import Stumbling" in text
+    assert f"from {Stumbling.__module__} import Stumbling" in text
     limited = [Candidate("own", CoupledClassifier(code=code), most_rows=100)]
     text = program(compare(*wine, candidates=limited, cv=2))
     compile(text, "<program>", "exec")
@@ -634,10 +634,10 @@ def test_reports_replace_reports_only(tmp_path, capsys):
     before = data.read_bytes()
     words = [str(data), "--only", "logistic", "--folds", "2", "--report"]
     for path in (data, link):
-        with pytest.raises(ValueError, match=f"{path.name} is read from: write to another file"):
+        with pytest.raises(ValueError, match=f"{path.name} is an input. Write to another file"):
             run(*words, str(path), "--force")
     page.write_text("<html>mine</html>")
-    with pytest.raises(ValueError, match=r"page.html exists: choose .* --force to replace it"):
+    with pytest.raises(ValueError, match=r"page.html exists. Choose .* --force to replace it"):
         run(*words, str(page))
     assert data.read_bytes() == before and page.read_text() == "<html>mine</html>"
     assert "folds in" not in capsys.readouterr().err
@@ -662,8 +662,8 @@ def test_command_fails_if_all_do(monkeypatch, capsys):
         (["iris", "--only", ""], "no candidate was named"),
         (["iris", "--folds", "1", "--quick"], "--folds"),
         (["iris", "--folds", "0"], r"cv \(--folds\) must be .* got 0"),
-        (["iris", "--rows", "0"], "rows must be 2 at least"),
-        (["iris", "--report", "."], "is a folder: name a file"),
+        (["iris", "--rows", "0"], "rows must be at least 2"),
+        (["iris", "--report", "."], "is a folder. Name a file"),
         (
             ["iris", "--report", "/dev/null/report.html"],
             "nothing can be written to /dev/null, which is no folder",

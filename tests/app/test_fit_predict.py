@@ -17,9 +17,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_blobs
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
-from manyclass import CoupledSVC, storage
+from manyclass import CoupledSVC
 from manyclass.app import fit as fitting
 from manyclass.app import predict as predicting
 from manyclass.app.cli import main
@@ -151,7 +152,7 @@ class TestFit:
             ({"learner": "forest"}, r"no learner 'forest': choose from svm, linear-svm"),
             ({"C": 0.0}, r"C must be a positive number, got 0\.0"),
             ({"C": np.nan}, r"C must be a positive number"),
-            ({"learner": "boosted-naive-bayes", "C": 1.0}, r"has no C: leave --C out"),
+            ({"learner": "boosted-naive-bayes", "C": 1.0}, r"has no C. Leave out --C"),
             ({"folds": 1}, r"folds \(--folds\) must be 0, .* got 1"),
             ({"folds": -3}, r"folds \(--folds\) must be 0, .* or at least 2, got -3"),
             ({"code": "one-vs-rest", "combiner": "wlw2"}, r"'wlw2' is defined for one-vs-one"),
@@ -168,19 +169,19 @@ class TestFit:
 
         monkeypatch.setattr(fitting, "read_table", never)
         (tmp_path / "there").write_text("mine")
-        with pytest.raises(ValueError, match=r"there exists: .* --force"):
+        with pytest.raises(ValueError, match=r"there exists. .* --force"):
             fit_file("iris", None, tmp_path / "there")
         with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere"):
             fit_file("iris", None, tmp_path / "nowhere" / "m.skops")
         with pytest.raises(ValueError, match=r"is a folder"):
             fit_file("iris", None, tmp_path)
-        with pytest.raises(ValueError, match=r"there, which is no folder: choose another"):
+        with pytest.raises(ValueError, match=r"there is not a folder. Choose another"):
             fit_file("iris", None, tmp_path / "there" / "m.skops")
-        with pytest.raises(ValueError, match=r"there is read from: write to another file"):
+        with pytest.raises(ValueError, match=r"there is an input. Write to another file"):
             fit_file(tmp_path / "there", None, tmp_path / "there", force=True)
         with monkeypatch.context() as patch:
             patch.setattr(os, "access", lambda *_: False)
-            with pytest.raises(PermissionError, match=r"nothing can be written to the folder"):
+            with pytest.raises(PermissionError, match=r"the folder .* is not writable"):
                 fit_file("iris", None, tmp_path / "m.skops")
         with pytest.raises(ValueError, match=r"folds \(--folds\)"):
             fit_file("iris", None, tmp_path / "m.skops", folds=1)
@@ -323,21 +324,29 @@ class TestPredict:
             (
                 "Size,count,colour,day,ok\n",
                 {},
-                r"lacks columns of the model: 'size' \(is 'Size' meant to be 'size'\?\)",
+                r"lacks columns of the model: 'size' \(should 'Size' be 'size'\?\)",
             ),
             ("size,ok\n1,2\n", {}, r"lacks columns of the model: 'count', 'colour', 'day'\."),
             (
                 f"{HEADER}\n1,2,red,,\none,2,red,,\n",
                 {},
-                r"'size' is to hold numbers, but row 2 has",
+                r"'size' must hold numbers, but row 2 has",
             ),
             (
                 f"{HEADER}\n1,2,red,1.2.24,\n",
                 {},
-                r"'day' is to hold dates, but row 1 has '1\.2\.24'",
+                r"'day' must hold dates, but row 1 has '1\.2\.24'",
             ),
-            (f"{HEADER}\n", {"id_column": "sise"}, r"lacks the --id column: 'sise' \(is 'size' m"),
-            (f"{HEADER},label\n", {"id_column": "label"}, r"is called 'label', and so is a column"),
+            (
+                f"{HEADER}\n",
+                {"id_column": "sise"},
+                r"lacks the --id column: 'sise' \(should",
+            ),
+            (
+                f"{HEADER},label\n",
+                {"id_column": "label"},
+                "are both called 'label'",
+            ),
             (f"{HEADER}\n", {"block_rows": 0}, r"\(--block-rows\) must be at least 1, got 0"),
         ],
     )
@@ -388,7 +397,7 @@ class TestPredict:
         frame = FRAME[["count"]].astype(float)
         model = CoupledSVC(cv=3).fit(frame, FRAME["class"])
         save_model(model, tmp_path / "m.skops")
-        with pytest.raises(ValueError, match=r"does not tell what its columns hold"):
+        with pytest.raises(ValueError, match=r"does not say what its columns hold"):
             predict_file(tmp_path / "m.skops", folder / "table.csv", tmp_path / "out.csv")
         for estimator in (model, make_pipeline(StandardScaler(), CoupledSVC(cv=3))):
             estimator.fit(frame, FRAME["class"])
@@ -462,10 +471,16 @@ class TestCommandLine:
         run(predicting, folder / "model.skops", folder / "table.csv", "-o", tmp_path / "o.csv")
         assert "predicting" in sys.stderr.getvalue()
 
-    def test_types_that_are_not_trusted(self, folder, tmp_path, monkeypatch):
-        name = "manyclass.svm.CoupledSVC"
-        monkeypatch.setattr(storage, "TRUSTED", tuple(t for t in storage.TRUSTED if t != name))
-        arguments = [folder / "model.skops", folder / "table.csv", "-o", tmp_path / "out.csv"]
+    def test_types_that_are_not_trusted(self, folder, tmp_path):
+        """The decision trees of scikit-learn need permission."""
+        name, path = "sklearn.tree._tree.Tree", tmp_path / "tree.skops"
+        model, metadata = load_model(folder / "model.skops"), read_metadata(folder / "model.skops")
+        table, labels = read_table(folder / "table.csv", target="class")
+        features = model[:-1].transform(table.drop(columns="id"))
+        model.steps[-1] = ("tree", DecisionTreeClassifier().fit(features, labels))
+        with pytest.warns(UserWarning, match=f"unless you trust {name}"):
+            save_model(model, path, metadata=metadata["metadata"])
+        arguments = [path, folder / "table.csv", "-o", tmp_path / "out.csv"]
         with pytest.raises(ValueError, match=rf"not trusted: {name}\. .*--trust"):
             run(predicting, *arguments)
         assert run(predicting, *arguments, "--trust", name) == 0

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
-from experiments import datasets
 from manyclass.app import columns, tables
 from manyclass.app.columns import DaysSince1970, column_transformer, conform, kinds_of
 from manyclass.app.tables import column_names, count_rows, read_blocks, read_table
@@ -114,7 +114,7 @@ class TestKinds:
 
     def test_a_bundled_data_set(self):
         X, y = read_table("iris")
-        assert_array_equal(X.to_numpy(), datasets.load("iris").X)
+        assert_array_equal(X.to_numpy(), load_iris().data)
         assert y.name == "class" and set(kinds_of(X).values()) == {"number"}
         assert column_names("iris")[-1] == "class" and count_rows("iris") == len(X)
         assert [len(block) for block in read_blocks("iris", rows=100)] == [100, 50]
@@ -189,8 +189,8 @@ class TestTarget:
         with pytest.raises(ValueError, match=r"60 classes in 60 rows.*an identifier"):
             read_table(write(alone))
 
-    def test_of_a_known_data_set(self):
-        with pytest.raises(ValueError, match=r"iris is a bundled data set, its target"):
+    def test_of_a_bundled_data_set(self):
+        with pytest.raises(ValueError, match=r"iris is a bundled data set, and its target"):
             read_table("iris", target="species")
 
 
@@ -200,16 +200,20 @@ class TestFiles:
         [
             ("", "t.csv", "t.csv is empty"),
             ("\n\n", "t.csv", "is empty, or its first line is"),
-            ("a", "t.xlsx", r"no known kind: the name must end in \.csv, \.tsv"),
+            ("a", "t.xlsx", r"no known kind. The name must end in \.csv, \.tsv"),
             ("a;y\n1;2\n", "t.csv", "one column only, 'a;y'.*separated by ';'"),
             ("a,y\n1,2\n", "t.tsv", "one column only, 'a,y'.*separated by ','"),
             ("a,a,y\n1,2,3\n", "t.csv", "columns of the same name: 'a'. Rename"),
             ("a,y\n1,u\n1,2,v\n", "t.csv", "broken at line 3: it has 3 fields, .* 2 columns"),
             ("a,b,y\n1,2,u\n1,2\n", "t.csv", "broken at line 3: it has 2 fields, .* 3 columns"),
-            ('a,y\n1,"u\n' + "x\n" * 70_000, "t.csv", "is broken: field larger.*a quote left open"),
-            (b"a,y\n\xe9,u\n", "t.csv", r"not in UTF-8 \(it has the byte 0xe9\): save it so"),
-            (b"no", "t.csv.gz", "not a whole gzip file"),
-            (gzip.compress(b"a,y\n1,2\n" * 99, mtime=0)[:-9], "t.csv.gz", "not a whole gzip file"),
+            ('a,y\n1,"u\n' + "x\n" * 70_000, "t.csv", "is broken: field larger.*an open quote"),
+            (b"a,y\n\xe9,u\n", "t.csv", r"not in UTF-8 \(it has the byte 0xe9\): save it in UTF-8"),
+            (b"no", "t.csv.gz", "not a complete gzip file"),
+            (
+                gzip.compress(b"a,y\n1,2\n" * 99, mtime=0)[:-9],
+                "t.csv.gz",
+                "not a complete gzip file",
+            ),
             (b"no", "t.parquet", "damaged or not a Parquet file"),
             ("a,y\n1,u\n-inf,v\n", "t.csv", "column 'a' is infinite in row 2: leave"),
             (f"a,y\n1,u\n1{'0' * 400},v\n", "t.csv", "column 'a' is infinite in row 2: leave"),
@@ -226,7 +230,7 @@ class TestFiles:
             read_table(tmp_path / "no.csv")
         with pytest.raises(FileNotFoundError, match=r"nor a data set .*did you mean iris\?"):
             read_table("irris")
-        with pytest.raises(FileNotFoundError, match=r"those are 'breast-cancer', 'digits'"):
+        with pytest.raises(FileNotFoundError, match=r"The data sets are 'breast-cancer', 'digits'"):
             read_table("zzzz")
         with pytest.raises(ValueError, match=r"is a folder, not a file"):
             read_table(tmp_path)
@@ -236,7 +240,7 @@ class TestFiles:
         assert list(X.columns) == ["a"] and y.tolist() == ["u", "v"]
 
     def test_row_numbers_are_no_feature(self, write):
-        with pytest.warns(UserWarning, match=r"1 column\(s\) without a name, taken for row number"):
+        with pytest.warns(UserWarning, match=r"1 column\(s\) without a name. They look like"):
             X, _ = read_table(write(",a,y\n0,5,u\n1,6,v\n"))
         assert list(X.columns) == ["a"]
 
@@ -280,7 +284,7 @@ class TestBlocks:
     def test_text_in_a_column_of_numbers(self, write):
         path = write("n\n" + "1\n" * 4 + "one\ntwo\n")
         block = list(read_blocks(path, rows=3, numbers=["n"]))[1]
-        message = r"column 'n' is to hold numbers, but row 5 has 'one' \(and 1 rows after it\)"
+        message = r"column 'n' must hold numbers, but row 5 has 'one' \(and 1 rows after it\)"
         with pytest.raises(ValueError, match=message):
             conform(block, {"n": "number"}, first_row=4)
         with pytest.raises(ValueError, match=r"to hold dates, but row 1 has 'x': correct it"):
@@ -394,7 +398,7 @@ class TestColumnTransformer:
         with pytest.warns(UserWarning, match=message):
             transformer = column_transformer(X)
         assert [names for _, _, names in transformer.transformers] == [["a"], ["half"]]
-        with pytest.raises(ValueError, match=r"no column can be learnt from: 'one'"):
+        with pytest.raises(ValueError, match=r"no column is of use: 'one'"):
             column_transformer(X[["one", "none"]])
 
     def test_identifiers_cost_no_memory(self):

@@ -42,7 +42,6 @@ from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
 from manyclass.combiners.base import names, resolve
 from manyclass.combiners.coupling import RefregierVallet
 from manyclass.learners import KernelLogisticRegression
-from manyclass.onnx import graph as graph_module
 from manyclass.onnx import to_onnx
 from manyclass.onnx.calibration_ops import plan_calibration, plan_temperature
 from manyclass.onnx.combiner_ops import plan_combiner
@@ -612,10 +611,11 @@ def test_opsets_are_checked(machine, opset):
         to_onnx(machine, opset=opset)
 
 
-def test_models_beyond_the_formats_limit_are_refused(machine, monkeypatch):
-    monkeypatch.setattr(graph_module, "MOST_BYTES", 1000)
+def test_models_beyond_the_limit_of_the_format_are_refused():
+    graph = Graph(max_bytes=1000)
+    graph.constant(np.zeros(120))
     with pytest.raises(ValueError, match="more than 2 GB of numbers"):
-        to_onnx(machine)
+        graph.constant(np.ones(120))
 
 
 def test_missing_package(machine, monkeypatch):

@@ -1,4 +1,4 @@
-"""Stored models: what comes back is the same to the last bit, and nothing else comes."""
+"""Stored models: a loaded model is the same to the last bit, and nothing else is loaded."""
 
 from __future__ import annotations
 
@@ -41,7 +41,15 @@ from manyclass.learners import (
     ThresholdOptimized,
 )
 from manyclass.storage import TRUSTED, load_model, read_metadata, save_model
-from manyclass.storage._archive import DESCRIPTION, FORMAT
+from manyclass.storage._archive import DESCRIPTION, FORMAT, SCHEMA
+from manyclass.storage._parts import reachable, without_derived
+from manyclass.storage.identifiers import (
+    FORMER,
+    IDENTIFIERS,
+    STORABLE,
+    to_identifiers,
+    to_places,
+)
 
 skops = pytest.importorskip("skops.io")
 
@@ -81,6 +89,7 @@ COUPLED = {
     "isotonic": (CoupledClassifier(SVC(), calibration="isotonic"), X),
     "robust": (CoupledSVC(kernel="linear", calibration="robust-sigmoid"), X),
     "sigmoid of probabilities": (CoupledClassifier(GaussianNB(), calibration="sigmoid"), X),
+    "centred probabilities": (CoupledClassifier(GaussianNB(), combiner="max-wins"), X),
     "no calibration": (CoupledClassifier(GaussianNB(), cv=None, temperature=False), X),
     "nu": (CoupledClassifier(NuSVC(nu=0.1)), X),
     "kernel logistic": (CoupledClassifier(KernelLogisticRegression(), cv="loo"), X),
@@ -160,6 +169,22 @@ def rewrite(path, **members):
             archive.writestr(name, data)
 
 
+def schema_of(path):
+    with zipfile.ZipFile(path) as archive:
+        return archive.read(SCHEMA)
+
+
+def names_in(path):
+    """Return the full names of all types in a file, as they are written there."""
+    nodes = [part for part in reachable(json.loads(schema_of(path))) if isinstance(part, dict)]
+    pairs = [(node.get("__module__"), node.get("__class__")) for node in nodes]
+    return {f"{a}.{b}" for a, b in pairs if isinstance(a, str) and isinstance(b, str)}
+
+
+def linear(A, B):
+    return A @ B.T
+
+
 def redescribe(path, change):
     description = read_metadata(path)
     change(description)
@@ -231,13 +256,26 @@ class TestRoundTrip:
                 load_model(tmp_path / "again.skops").predict_proba(X), model.predict_proba(X)
             )
 
-    def test_what_is_trusted_is_needed(self, fitted, tmp_path):
-        found = {"manyclass.banks.base.ConstantModel", "manyclass.banks.kinds.Centred"}
-        for name in COUPLED:
-            save_model(fitted(name)[0], tmp_path / "m.skops")
-            found.update(skops.get_untrusted_types(file=tmp_path / "m.skops"))
-        assert found == set(TRUSTED)
+    def test_all_trusted_types_are_needed(self, fitted, tmp_path):
+        """No type is trusted that no model of these tests contains."""
+        found = {"manyclass.ConstantModel"}  # see test_constant_models
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            kernels = [linear, "linear", "poly", "rbf", "sigmoid", "precomputed"]
+            models = [CoupledSVC(kernel=kernel).fit(X @ X.T, y) for kernel in kernels]
+            for model in (*models, *(fitted(name)[0] for name in COUPLED)):
+                save_model(model, tmp_path / "m.skops")
+                found |= names_in(tmp_path / "m.skops")
+        assert set(TRUSTED) <= found
         assert list(TRUSTED) == sorted(TRUSTED)
+
+    def test_a_kernel_of_the_user(self, tmp_path):
+        """The function needs permission; the class of this package that holds it does not."""
+        model, name = CoupledSVC(kernel=linear).fit(X, y), f"{linear.__module__}.linear"
+        with pytest.warns(UserWarning, match=f"unless you trust {name}: "):
+            save_model(model, tmp_path / "m.skops")
+        loaded = load_model(tmp_path / "m.skops", trusted=[name])
+        assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
 
     def test_description(self, stored):
         described = read_metadata(stored)
@@ -251,6 +289,51 @@ class TestRoundTrip:
     def test_names_of_features(self, fitted, tmp_path):
         save_model(fitted("columns")[0], tmp_path / "m.skops")
         assert read_metadata(tmp_path / "m.skops")["features"] == ["a", "b", "c"]
+
+
+# -- stable names ----------------------------------------------------------------------
+
+
+class TestIdentifiers:
+    @pytest.mark.parametrize("name", COUPLED)
+    def test_every_class_of_a_model_has_one(self, name, fitted):
+        """Add a class that is named here to the table in manyclass/storage/identifiers.py."""
+        types = {type(part) for part in reachable(without_derived(fitted(name)[0]))}
+        ours = {cls for cls in types if cls.__module__.startswith("manyclass.")}
+        assert sorted(f"{cls.__module__}.{cls.__name__}" for cls in ours - set(STORABLE)) == []
+
+    @pytest.mark.parametrize("name", COUPLED)
+    def test_no_module_of_ours_is_in_a_file(self, name, fitted, tmp_path):
+        save_model(fitted(name)[0], tmp_path / "m.skops")
+        ours = {full for full in names_in(tmp_path / "m.skops") if full.startswith("manyclass.")}
+        assert ours <= set(IDENTIFIERS)
+        assert b"manyclass." not in schema_of(tmp_path / "m.skops")
+
+    def test_they_differ(self):
+        assert len(set(STORABLE)) == len(STORABLE) == len(IDENTIFIERS)
+
+    def test_former_ones_lead_to_present_ones(self):
+        assert set(FORMER.values()) <= set(IDENTIFIERS) and not set(FORMER) & set(IDENTIFIERS)
+
+    def test_renamed_classes_still_load(self, stored, monkeypatch):
+        expected = load_model(stored).predict_proba(X)
+        rewrite(stored, **{SCHEMA: schema_of(stored).replace(b'"CoupledSVC"', b'"FirstSVC"')})
+        monkeypatch.setitem(FORMER, "manyclass.FirstSVC", "manyclass.CoupledSVC")
+        assert_array_equal(load_model(stored).predict_proba(X), expected)
+
+    def test_classes_of_later_releases_are_named(self, stored):
+        rewrite(stored, **{SCHEMA: schema_of(stored).replace(b'"Sigmoid"', b'"LaterOne"')})
+        with pytest.raises(ValueError, match=r"holds manyclass\.LaterOne, .* Update manyclass"):
+            load_model(stored)
+
+    def test_data_that_look_like_a_class_stay(self):
+        """A dict of the user may have the keys that name a class: its values are no strings."""
+        inner = {"__module__": "manyclass.svm", "__class__": "CoupledSVC", "content": "[1]"}
+        schema = json.dumps({"content": {"__module__": inner, "__class__": inner}}).encode()
+        there = json.loads(to_identifiers(schema))["content"]
+        assert set(there) == {"__module__", "__class__"}
+        assert there["__class__"] == inner | {"__module__": "manyclass"}
+        assert json.loads(to_places(to_identifiers(schema))) == json.loads(schema)
 
 
 # -- whole or not at all ---------------------------------------------------------------
@@ -298,13 +381,13 @@ class TestWriting:
         assert not os.path.isfile("/dev/null")
 
     def test_metadata_that_json_cannot_hold(self, tmp_path):
-        with pytest.raises(ValueError, match="metadata must be what JSON can hold"):
+        with pytest.raises(ValueError, match="metadata must be values that JSON can hold"):
             save_model(GaussianNB().fit(X, y), tmp_path / "m.skops", metadata={"a": X})
         assert os.listdir(tmp_path) == []
 
     def test_functions_without_a_name(self, tmp_path):
         model = CoupledSVC(kernel=lambda a, b: a @ b.T).fit(X, y)
-        with pytest.raises(ValueError, match=r"test_storage.<lambda>, which no file can refer to"):
+        with pytest.raises(ValueError, match=r"test_storage.<lambda>, which a file cannot refer"):
             save_model(model, tmp_path / "m.skops")
 
     def test_without_skops(self, tmp_path, monkeypatch):
@@ -527,14 +610,14 @@ class TestRefused:
         (tmp_path / "m.skops").write_bytes(pickle.dumps(Evil()))
         RAN.clear()
         for read in (load_model, read_metadata):
-            with pytest.raises(ValueError, match="is a pickle, which could run any code .* not"):
+            with pytest.raises(ValueError, match="is a pickle. It was not loaded, because"):
                 read(tmp_path / "m.skops")
         assert RAN == []
 
     def test_other_libraries_are_named(self, tmp_path):
         model = CoupledClassifier(RandomForestClassifier(2, random_state=0)).fit(X, y)
         tree = "sklearn.tree._tree.Tree"
-        with pytest.warns(UserWarning, match=rf"will refuse this model unless .* trust {tree}"):
+        with pytest.warns(UserWarning, match=rf"will refuse this model unless you trust {tree}"):
             save_model(model, tmp_path / "m.skops")
         with pytest.raises(ValueError, match=rf"not trusted: {tree}\. .* trusted=\['{tree}'\]"):
             load_model(tmp_path / "m.skops")
@@ -544,9 +627,9 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("content", "message"),
         [
-            (b"", "is not a stored model: these are made by manyclass fit -o"),
+            (b"", "is not a stored model. Make one with manyclass fit -o"),
             (b"a,b\n1,2\n", "is not a stored model"),
-            (b"PK\x03\x04 and then nothing", r"is damaged.*get a fresh copy"),
+            (b"PK\x03\x04 and then nothing", r"is damaged.*Get a fresh copy"),
         ],
     )
     def test_no_model(self, content, message, tmp_path):
@@ -576,7 +659,7 @@ class TestRefused:
     def test_other_archives(self, tmp_path):
         path = tmp_path / "m.skops"
         skops.dump(GaussianNB().fit(X, y), path)
-        with pytest.raises(ValueError, match=r"a zip archive but no model .*save_model"):
+        with pytest.raises(ValueError, match=r"a zip archive but not a stored model.*save_model"):
             load_model(path)
         with pytest.raises(FileNotFoundError, match="there is no file"):
             load_model(tmp_path / "no.skops")
@@ -652,12 +735,12 @@ class TestRefused:
 class TestVersions:
     def test_later_formats(self, stored):
         redescribe(stored, lambda d: d.update(format=FORMAT + 1))
-        with pytest.raises(ValueError, match=r"format 2\), this is .* update manyclass"):
+        with pytest.raises(ValueError, match=rf"format {FORMAT + 1}\), but .* Update manyclass"):
             load_model(stored)
 
     def test_later_major_versions(self, stored):
         redescribe(stored, lambda d: d["versions"].update(manyclass="99.0"))
-        with pytest.raises(ValueError, match=r"written by manyclass 99\.0 .* update manyclass"):
+        with pytest.raises(ValueError, match=r"written by manyclass 99\.0 .* Update manyclass"):
             read_metadata(stored)
 
     def test_no_such_format(self, stored):
@@ -684,6 +767,6 @@ class TestVersions:
 
     def test_another_scikit_learn(self, stored):
         redescribe(stored, lambda d: d["versions"].update({"scikit-learn": "0.1"}))
-        with pytest.warns(UserWarning, match=r"fitted with scikit-learn 0\.1, this is") as caught:
+        with pytest.warns(UserWarning, match=r"fitted with scikit-learn 0\.1, but") as caught:
             load_model(stored)
         assert len(caught) == 1 and caught[0].filename == __file__

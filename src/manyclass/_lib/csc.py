@@ -1,4 +1,4 @@
-"""Sparse matrices that are stored by their columns."""
+"""Checks of sparse matrices in CSC format, which is stored by columns."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from scipy.sparse import issparse
 
 
 def is_by_columns(X: Any) -> bool:
-    """Tell whether X is a sparse matrix that is stored by its columns."""
+    """Return whether X is a sparse matrix in CSC format."""
     return issparse(X) and X.format == "csc"
 
 
 def check_columns(X: Any) -> None:
-    """Raise a ``ValueError`` if entries of X are not where its parts say, or of no row.
+    """Raise a ``ValueError`` if the index arrays of a CSC matrix are not valid.
 
-    Neither scipy nor a kernel looks: they would read and write memory that is not theirs. What
-    its arrays hold behind the last entry does not belong to it, and may be anything.
+    scipy and compiled code do not check them: they would read and write outside the arrays.
+    Values after the last entry do not belong to the matrix and are ignored.
     """
     start, n_entries = np.asarray(X.indptr), min(len(X.indices), len(X.data))
     steady = (
@@ -27,11 +27,12 @@ def check_columns(X: Any) -> None:
         raise ValueError(
             f"X is not a valid CSC matrix: its indptr must have {X.shape[1] + 1} numbers for "
             f"{X.shape[1]} columns, begin with 0, never decrease, and end with at most the "
-            f"number of its entries, {n_entries}. Build it anew, or convert it from another format."
+            f"number of its entries, {n_entries}. Build it again, or convert it from another "
+            "format."
         )
     indices = X.indices[: start[-1]]
     if len(indices) and not 0 <= indices.min() <= indices.max() < X.shape[0]:
         raise ValueError(
             f"X is not a valid CSC matrix: its indices are {indices.min()} to {indices.max()}, "
-            f"but it has {X.shape[0]} rows. Build it anew, or convert it from another format."
+            f"but it has {X.shape[0]} rows. Build it again, or convert it from another format."
         )

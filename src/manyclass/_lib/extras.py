@@ -1,4 +1,4 @@
-"""Packages that do not come with the plain install."""
+"""Optional packages, which a plain install does not bring."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def import_extra(name: str, need: str) -> Any:
-    """Return a package that does not come with manyclass, or say how to get it.
+    """Return an optional package, or raise an error that says how to install it.
 
     Examples
     --------

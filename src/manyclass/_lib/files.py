@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Write a file whole or not at all: what was there stays until the end.
+    """Write a file completely or not at all: the earlier file stays until the end.
 
-    The file is a temporary one in the same folder, which takes the other's place when
-    all of it has reached the disk. An error or an interrupt removes it. A device, such as
-    ``/dev/null``, is written to as it is.
+    The content goes to a temporary file in the same folder. It replaces the earlier file when all
+    of it is on the disk. An error or an interrupt removes it. A device, such as ``/dev/null``, is
+    written to directly.
 
     Parameters
     ----------
     path : path
-        Where the file shall be. A link is followed. Its folder is made if need be.
+        The file. A link is followed. Missing folders are created.
 
     Yields
     ------
@@ -49,9 +49,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}")
-    # A new file gets the mode that the process gives to all of its files; modules for
-    # temporary files would make it private.
-    handle = os.open(temporary, CREATE, 0o666 if mode is None else mode)
+    # A new file gets the usual mode of the process. The module tempfile would make it private.
+    handle = os.open(temporary, _CREATE, 0o666 if mode is None else mode)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -66,6 +65,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def replace_file(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file completely or not at all."""
     with replacing(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)

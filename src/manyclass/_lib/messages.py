@@ -1,4 +1,4 @@
-"""What users read: warnings at their own line, and labels in a line of text each."""
+"""Texts for users: warnings at their own line of code, and labels that are safe to show."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 
 _PACKAGE = __name__.partition(".")[0]
-LONGEST = 24  # characters of a class name in a picture
-IN_MESSAGES = 60  # and in a message
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -31,8 +29,8 @@ def _is_own(module: str) -> bool:
     return module.partition(".")[0] == _PACKAGE
 
 
-def shorten(text: str, longest: int = LONGEST) -> str:
-    """Cut the middle out of a long text, where names of one family tend to agree.
+def shorten(text: str, longest: int = 24) -> str:
+    """Cut the middle out of a long text; similar names often differ at their ends.
 
     Examples
     --------
@@ -47,7 +45,7 @@ def shorten(text: str, longest: int = LONGEST) -> str:
 
 
 def printable(label: Any) -> str:
-    r"""Write a label on one line, without what no font can draw.
+    r"""Write a label on one line, without characters that cannot be printed.
 
     Examples
     --------
@@ -59,8 +57,8 @@ def printable(label: Any) -> str:
     return "".join(c for c in words if c.isprintable()) or repr(str(label))
 
 
-def quoted(label: Any) -> str:
-    """Write a label in a message: as in Python, and cut if it is long.
+def quoted(label: Any, longest: int = 60) -> str:
+    """Write a label for a message: as Python code, shortened to ``longest`` characters.
 
     Examples
     --------
@@ -70,11 +68,11 @@ def quoted(label: Any) -> str:
     ("'cat'", '7', 60)
     """
     plain = isinstance(label, np.generic) and label.dtype.kind not in "mM"
-    return shorten(repr(label.item() if plain else label), IN_MESSAGES)
+    return shorten(repr(label.item() if plain else label), longest)
 
 
 def some_quoted(labels: Iterable[Any], most: int = 5) -> str:
-    """Write the first labels in a message, and how many there are besides.
+    """Write the first labels for a message, and the number of the others.
 
     Examples
     --------
@@ -87,11 +85,11 @@ def some_quoted(labels: Iterable[Any], most: int = 5) -> str:
     return ", ".join(map(quoted, everything[:most])) + more
 
 
-def distinct_names(labels: Iterable[Any], longest: int = LONGEST) -> list[str]:
-    """Shorten names to one line each, so that they still differ.
+def distinct_names(labels: Iterable[Any], longest: int = 24) -> list[str]:
+    """Shorten names to one line of ``longest`` characters each, so that they still differ.
 
-    Those that would become the same lose what they begin with in common; what is still
-    the same then is numbered.
+    Names that would become equal lose their common beginning. Names that are still equal get
+    numbers.
 
     Examples
     --------
@@ -115,6 +113,6 @@ def distinct_names(labels: Iterable[Any], longest: int = LONGEST) -> list[str]:
 
 
 def _common(texts: list[str]) -> int:
-    """Return how many letters all begin with; none if they are the same altogether."""
-    first, last = min(texts), max(texts)  # what these have in common, all have
+    """Return the length of the common beginning; 0 if all texts are equal."""
+    first, last = min(texts), max(texts)  # the beginning that these share, all share
     return next((i for i, c in enumerate(last) if c != first[i : i + 1]), 0)

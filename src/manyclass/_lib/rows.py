@@ -1,9 +1,9 @@
-"""Rows of X, whatever it is: of a sparse matrix that is stored by its columns, too.
+"""Rows of X, which may be an array, a list, a frame or a sparse matrix.
 
-To convert such a matrix would add a copy of all of it to the rows that are needed. They are
-taken out of it as they are, and come stored by rows: bit for bit what the rows of the
-converted matrix would be. Frames are stored by columns as well, and learners that read them by
-rows copy them for it: the rows of a large one come stored by rows.
+A sparse matrix in CSC format is stored by columns. Converting all of it would add a copy of it to
+the rows that are needed. Here the rows are read from the columns and returned in CSR format, bit
+for bit the same as rows of the converted matrix. Frames are stored by columns, too, and most
+learners copy them to read rows. Rows of a large frame are therefore returned stored by rows.
 """
 
 from __future__ import annotations
@@ -22,17 +22,15 @@ from manyclass._lib.compiled.csc_rows import count_entries, gather_rows
 from manyclass._lib.csc import check_columns
 from manyclass._lib.csc import is_by_columns as is_by_columns
 
-BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # values are copied, not computed with
-CHUNK = 2**26  # bytes of rows taken out of columns for predictions: 64 MB,
-CHUNKS = 8  # or an eighth of X, where that is more
-LARGE_FRAME, PART_OF_FRAME = 2**24, 2**22  # bytes: that learners shall not copy; to read at a time
+BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+"""Types under which values of any type are copied, by their size in bytes."""
 
 
 def without_duplicates(X: Any) -> Any:
-    """Return X itself, or a copy with its entries in order and those of one place as their sum.
+    """Return X itself, or a copy with sorted entries and one entry for each row and column.
 
-    A sparse matrix stored by rows may have several entries for one place. Its value there is
-    their sum; LIBSVM, trees, and whatever squares the entries would take them one by one.
+    A CSR matrix may have several entries for the same row and column. The value there is their
+    sum. LIBSVM, trees, and code that squares the entries would read them one by one.
 
     Examples
     --------
@@ -50,23 +48,30 @@ def without_duplicates(X: Any) -> Any:
 
 
 def by_rows(X: Any) -> Any:
-    """Return X itself, or stored by rows if it is stored by its columns."""
+    """Return X itself, or X in CSR format if it is in CSC format."""
     if not is_by_columns(X):
         return X
     check_columns(X)
     return X.tocsr()
 
 
-def take_rows(X: Any, rows: Any, axis: int = 0) -> Any:
-    """Return rows of X, or columns for ``axis=1``; a sparse result is always stored by rows.
+def take_rows(
+    X: Any, rows: Any, axis: int = 0, *, large_frame: int = 2**24, part_bytes: int = 2**22
+) -> Any:
+    """Return rows of X, or columns for ``axis=1``.
 
-    The rows of a large frame whose columns are numbers of one type are also stored by rows.
+    Parts of a sparse matrix are in CSR format. Rows of a large frame are stored by rows, if all
+    columns are numbers of one type.
 
     Parameters
     ----------
-    X : array, sparse matrix, frame or sequence
-    rows : int array, or a slice of consecutive rows
-    axis : {0, 1}
+    X : array, list, frame or sparse matrix
+    rows : slice, indices or mask
+    axis : {0, 1}, default=0
+    large_frame : int, default=2**24
+        A frame of more bytes is large. A choice: a learner may copy up to 16 MB.
+    part_bytes : int, default=2**22
+        A large frame is read so many bytes at a time, here 4 MB: that is held twice.
 
     Examples
     --------
@@ -83,8 +88,8 @@ def take_rows(X: Any, rows: Any, axis: int = 0) -> Any:
             return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
         if isinstance(rows, np.ndarray) and (isinstance(X, np.ndarray) or issparse(X)):
             return X[rows]  # scikit-learn's checks would cost more than the rows
-        if _is_large_frame(X):
-            return _rows_of_frame(X, np.arange(len(X))[rows])
+        if _is_large_frame(X, large_frame):
+            return _rows_of_frame(X, np.arange(len(X))[rows], part_bytes)
     return _sklearn.take_rows(X, rows, axis=axis)
 
 
@@ -155,33 +160,47 @@ def with_narrow_indices(X: Any) -> Any:
     return type(X)(parts, shape=X.shape)
 
 
-def _is_large_frame(X: Any) -> bool:
-    """Tell whether X is one of pandas' frames, large, and of numbers of one type."""
+def _is_large_frame(X: Any, large: int) -> bool:
+    """Return whether X is a frame of pandas with many bytes, and of numbers of one type."""
     pandas = sys.modules.get("pandas")
     if pandas is None or type(X) is not pandas.DataFrame or X.shape[1] == 0:
         return False
     dtype, *others = set(X.dtypes)
     even = not others and isinstance(dtype, np.dtype) and dtype.kind in "biuf"
-    return even and X.size * dtype.itemsize > LARGE_FRAME
+    return even and X.size * dtype.itemsize > large
 
 
-def _rows_of_frame(X: Any, rows: NDArray[np.intp]) -> Any:
-    """Return rows of a frame of one type; in parts, so that none is held by columns as well."""
+def _rows_of_frame(X: Any, rows: NDArray[np.intp], part_bytes: int) -> Any:
+    """Return rows of a frame of one type; only a part is held by columns as well."""
     values = np.empty((len(rows), X.shape[1]), dtype=X.dtypes.iloc[0])
-    step = max(1, PART_OF_FRAME // (values.itemsize * X.shape[1]))
+    step = max(1, part_bytes // (values.itemsize * X.shape[1]))
     for first in range(0, len(rows), step):
         part = slice(first, first + step)
         values[part] = X.iloc[rows[part]].to_numpy()
     return type(X)(values, index=X.index[rows], columns=X.columns, copy=False)
 
 
-def blocks_of_rows(X: Any, size: int) -> Iterator[tuple[slice, Any]]:
-    """Yield consecutive rows of X, ``size`` at a time, and which they are.
+def blocks_of_rows(
+    X: Any, size: int, *, chunk_bytes: int = 2**26, max_chunks: int = 8
+) -> Iterator[tuple[slice, Any]]:
+    """Yield blocks of ``size`` consecutive rows of X, and the slice of each block.
 
-    Out of columns, chunks of many blocks are taken: each takes a pass over all of X. One of them
-    is held at a time.
+    A matrix in CSC format is read in chunks of many blocks, because each chunk takes a pass over
+    all of X. One chunk is held at a time.
+
+    Parameters
+    ----------
+    X : array, list, frame or sparse matrix
+    size : int
+        Rows of a block.
+    chunk_bytes : int, default=2**26
+        Bytes of a chunk. A choice: 64 MB of memory for fewer passes.
+    max_chunks : int, default=8
+        The most chunks, if the blocks are small: a chunk may be an eighth of X.
     """
-    parts = _chunks(X, size) if is_by_columns(X) else [slice(0, _sklearn.n_samples(X))]
+    parts = [slice(0, _sklearn.n_samples(X))]
+    if is_by_columns(X):
+        parts = _chunks(X, size, chunk_bytes, max_chunks)
     for part in parts:
         chunk = by_rows(X) if len(parts) == 1 else take_rows(X, part)
         n = part.stop - part.start
@@ -193,12 +212,12 @@ def blocks_of_rows(X: Any, size: int) -> Iterator[tuple[slice, Any]]:
         del chunk
 
 
-def _chunks(X: Any, size: int) -> list[slice]:
-    """Return rows of a matrix stored by columns that are as large as a chunk may be, or a block."""
+def _chunks(X: Any, size: int, chunk_bytes: int, max_chunks: int) -> list[slice]:
+    """Return the rows of each chunk of a CSC matrix; a chunk has at least one block."""
     n, width = X.shape[0], X.data.dtype.itemsize + np.dtype(np.int32).itemsize
     total = width * int(X.indptr[-1])
-    most = max(CHUNK, total // CHUNKS)
-    if total <= most or X.data.dtype.itemsize not in BITS:  # those are converted in any case
+    most = max(chunk_bytes, total // max_chunks)
+    if total <= most or X.data.dtype.itemsize not in BITS:  # such values are converted in any case
         return [slice(0, n)]
     counts = np.zeros(n, dtype=np.int64)
     count_entries(_native(X.indices[: X.indptr[-1]]), np.arange(n + 1), counts)
@@ -208,7 +227,7 @@ def _chunks(X: Any, size: int) -> list[slice]:
 
 
 def _rows_of_columns(X: Any, rows: NDArray[np.intp]) -> Any:
-    # Places of the rows that are taken, row by row: one may be taken several times.
+    """Return rows of a CSC matrix in CSR format; a row may be asked for several times."""
     order = np.argsort(rows, kind="stable")
     first = np.zeros(X.shape[0] + 1, dtype=np.int64)
     np.cumsum(np.bincount(rows, minlength=X.shape[0]), out=first[1:])

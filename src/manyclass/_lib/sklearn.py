@@ -1,4 +1,4 @@
-"""The one place that imports what scikit-learn does not promise to keep."""
+"""The only module that imports private functions of scikit-learn."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ __all__ = [
 def check_sample_weight(sample_weight, X) -> NDArray[np.float64]:
     """Return one finite, non-negative weight per row, not all zero; ones when ``None``."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if len(weights) and not weights.any():  # scikit-learn says so from 1.9 on
+    if len(weights) and not weights.any():  # scikit-learn 1.9 and later do so themselves
         raise ValueError("sample_weight must have at least one non-zero number, got only zeros.")
     return weights
 
 
 def check_shared_parameters(estimator, other: Any) -> None:
-    """Check those parameters that the class ``other`` has, too, as its ``fit`` does."""
+    """Check the parameters that ``other`` has as well, as the ``fit`` of that class does."""
     constraints = other._parameter_constraints
     shared = {name: value for name, value in vars(estimator).items() if name in constraints}
     validate_parameter_constraints(constraints, shared, caller_name=type(estimator).__name__)
 
 
 def counts_rows_of_weight() -> bool:
-    """Tell whether ``support_`` of SVC are places among the rows that have a weight.
+    """Return whether ``support_`` of SVC counts only rows with a positive weight.
 
-    And not among all rows: it is not documented, and may change.
+    Otherwise it counts all rows. This is not documented and may change.
     """
     machine = SVC(kernel="linear").fit([[0.0], [0.0], [1.0]], [0, 0, 1], [0.0, 1.0, 1.0])
     return machine.support_.tolist() == [0, 1]
@@ -73,10 +73,10 @@ def is_plain_numeric(X) -> bool:
 
 
 def in_known_numbers(X):
-    """Return a sparse matrix of half precision, or of objects, as one of float64.
+    """Convert a sparse matrix of half precision, or of objects, to float64.
 
-    scipy computes with neither: it converts them to no other format, and takes no rows. Arrays of
-    half precision become float64 in scikit-learn, too.
+    scipy cannot compute with either: it cannot convert their format or take rows. scikit-learn
+    converts arrays of half precision to float64, too.
     """
     if not issparse(X) or not (X.dtype == object or X.dtype.newbyteorder("=") == np.float16):
         return X
@@ -84,7 +84,7 @@ def in_known_numbers(X):
         return X.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"X is a sparse matrix of objects that are not all numbers ({error}): convert it to "
+            f"X is a sparse matrix of objects that are not all numbers ({error}). Convert it to "
             "float64."
         ) from error
 
@@ -97,11 +97,11 @@ def check_any_rows(
     sparse: tuple[str, ...] = ("csr",),
     of_any_shape: bool = False,
 ):
-    """Check X for a meta-estimator: shape and names.
+    """Check the shape and the feature names of X for a meta-estimator.
 
-    Values, and whatever is not a plain array, are left to the estimator within; with
-    ``of_any_shape`` also lists, and arrays of other dimensions. ``sparse`` are the formats that
-    are left as they are; others become the first of them.
+    The inner estimator checks the values, and everything that is not a plain array; with
+    ``of_any_shape`` also lists and arrays that do not have two dimensions. Sparse matrices keep
+    their format if it is in ``sparse``; others are converted to the first of these formats.
     """
     X = in_known_numbers(X if of_any_shape else as_indexable(X))
     if of_any_shape and len(getattr(X, "shape", ())) != 2:
@@ -122,10 +122,10 @@ def check_any_rows(
 
 
 def _check_not_empty(estimator, X) -> None:
-    """Refuse what has no rows, or no columns, in the words that arrays are refused with."""
+    """Refuse X without rows or columns, with the message that scikit-learn has for arrays."""
     shape = getattr(X, "shape", None) or (n_samples(X),)
     for size, name in zip(shape[:2], ("sample", "feature"), strict=False):
-        if isinstance(size, Integral) and size == 0:  # lazy frames do not know theirs
+        if isinstance(size, Integral) and size == 0:  # lazy frames do not know their size
             raise ValueError(
                 f"Found array with 0 {name}(s) (shape={tuple(shape)}) while a minimum of 1 is "
                 f"required by {type(estimator).__name__}."

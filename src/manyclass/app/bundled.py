@@ -1,4 +1,4 @@
-"""Data sets that come with scikit-learn, by name: something to try the command line on."""
+"""Small data sets that come with scikit-learn, by name, to try the command line on."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def load(name: str, target: str | None = None) -> tuple[pd.DataFrame, pd.Series]
     pd = import_pandas()
     if target not in (None, "class"):
         raise ValueError(
-            f"{name} is a bundled data set, its target is 'class': leave target={target!r} "
-            f"out, or write ./{name}.csv for a file."
+            f"{name} is a bundled data set, and its target is 'class'. Leave out "
+            f"target={target!r}, or write ./{name}.csv for a file."
         )
     data = BUNDLED[name]()
     X = pd.DataFrame(np.asarray(data.data, dtype=np.float64), columns=list(data.feature_names))

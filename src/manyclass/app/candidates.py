@@ -1,4 +1,4 @@
-"""What ``manyclass compare`` compares: our classifiers and scikit-learn's."""
+"""The candidates of ``manyclass compare``: coupled classifiers and others of scikit-learn."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ from manyclass import CoupledClassifier, CoupledSVC
 from manyclass._lib.messages import quoted
 from manyclass.learners import KernelLogisticRegression
 
-KERNEL_ROWS = 20_000  # that a kernel machine is trained on; its cost grows with their square
-MOST_CLASSES = 30  # for candidates that fit a model, or five, per class or pair of classes
+KERNEL_ROWS = 20_000
+"""The most training rows of a kernel machine, whose cost grows with their square. A choice: a fit
+of so many rows takes minutes."""
+MOST_CLASSES = 30
+"""The most classes for candidates that fit models for each class or pair. A choice: 435 pairs."""
 
 
 class Size(NamedTuple):
-    """What the cost of a candidate depends on."""
+    """The size of the data, which determines the cost of a candidate."""
 
     rows: int
     classes: int
     rarest: int
-    """Rows of the rarest class that a fold leaves to train on."""
+    """Training rows of the rarest class in a fold."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,11 @@ class Candidate:
     Parameters
     ----------
     name : str
-        What the tables call it.
+        Its name in tables.
     estimator : classifier with ``predict_proba``
-        Unfitted; columns are made numeric before it.
+        Unfitted. It gets numeric columns.
     most_rows : int, optional
-        Rows to train on at most: of more, each fold draws so many, stratified by class.
+        The most training rows. From more rows, each fold draws a sample stratified by class.
 
     Examples
     --------
@@ -59,11 +62,11 @@ class Candidate:
 class _Known(NamedTuple):
     build: Callable[[Size], Any]
     most_rows: int | None = None
-    """Trained on no more rows than this."""
+    """The most rows to train on."""
     up_to_rows: int | None = None
-    """Left out of the defaults beyond."""
+    """With more rows, the candidate is not among the defaults."""
     classes: tuple[int, float] = (2, float("inf"))
-    """Left out of the defaults outside."""
+    """With fewer or more classes, the candidate is not among the defaults."""
     quick: bool = False
     by_default: bool = True
 
@@ -121,15 +124,15 @@ def choose(
     size : Size
         Of the data.
     quick : bool, default=False
-        Those that are fitted within seconds.
+        Choose candidates that are fitted within seconds.
     only : iterable of str, optional
-        These of ``NAMES`` and no others, whatever they cost.
+        Choose these of ``NAMES``, at any cost.
 
     Returns
     -------
     candidates : list of Candidate
     notes : list of str
-        What was left out, and why.
+        The candidates that were left out, and why.
 
     Examples
     --------
@@ -151,7 +154,7 @@ def choose(
 
 
 def from_mapping(candidates: Mapping[str, Any] | Iterable[Candidate]) -> list[Candidate]:
-    """Return candidates from a mapping of names to classifiers, or as they are.
+    """Return candidates from a mapping of names to classifiers, or check a list of them.
 
     Examples
     --------
@@ -185,7 +188,7 @@ def from_mapping(candidates: Mapping[str, Any] | Iterable[Candidate]) -> list[Ca
 
 
 def seeded(estimator: Any, seed: int) -> Any:
-    """Return a clone in which every seed that was left open is set."""
+    """Return a clone in which every open ``random_state`` is set."""
     estimator = clone(estimator)
     open_seeds = {
         key: seed

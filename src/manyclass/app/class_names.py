@@ -1,4 +1,4 @@
-"""Names of classes, which may be anything, as text for pages and figures."""
+"""Labels of classes as text for pages and figures."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from manyclass._lib.messages import ELLIPSIS, distinct_names, shorten
 def as_text(label: object, most: int | None = None) -> str:
     r"""Return a label as one line of text that any page can hold.
 
-    Control characters and lone surrogates, which neither XML nor UTF-8 can hold, are
-    replaced; white space becomes single spaces; what is left empty is called so.
+    Control characters and lone surrogates, which XML and UTF-8 cannot hold, are replaced. White
+    space becomes single spaces. An empty label becomes "(empty)".
 
     Parameters
     ----------
     label : object
         The label.
     most : int, optional
-        Longer texts are cut in the middle, where names that begin or end alike differ least
-        often.
+        Longer texts are cut in the middle.
 
     Returns
     -------

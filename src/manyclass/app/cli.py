@@ -8,20 +8,25 @@ import sys
 from collections.abc import Sequence
 
 from manyclass import __version__
-from manyclass._lib.interrupts import INTERRUPTED, Terminated, ending_in_order
-from manyclass._lib.jobs import registered_files
 from manyclass.app import compare as comparing
 from manyclass.app import fit as fitting
 from manyclass.app import predict as predicting
+from manyclass.app.signals import Terminated, end_process, ending_in_order, exit_code
+from manyclass.app.temporary_files import registered_files
+
+
+def run() -> None:
+    """Run the command line and end the process (the entry point of ``manyclass``)."""
+    end_process(main())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line and return the exit status."""
     arguments = _parser().parse_args(argv)
     try:
         with ending_in_order(), registered_files():
             return arguments.run(arguments)
-    except BrokenPipeError:  # the reader of our output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it, as "head" does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ImportError, OSError, ValueError) as error:
@@ -29,16 +34,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt as interrupt:
         return _interrupted(arguments.command, interrupt)
-    except RuntimeError as error:  # Python makes it of an interrupt while a class is defined
+    except RuntimeError as error:  # Python turns an interrupt in a class body into this
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
         return _interrupted(arguments.command, error.__cause__)
 
 
 def _interrupted(command: str, interrupt: KeyboardInterrupt) -> int:
-    is_other = isinstance(interrupt, Terminated)
-    print(f"{'terminated' if is_other else 'interrupted'}; nothing kept", file=sys.stderr)
-    return 128 + int(interrupt.args[0]) if is_other else INTERRUPTED
+    word = "terminated" if isinstance(interrupt, Terminated) else "interrupted"
+    print(f"{word}; nothing kept", file=sys.stderr)
+    return exit_code(interrupt)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -67,4 +72,4 @@ def _sentence(summary: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

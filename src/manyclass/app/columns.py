@@ -1,13 +1,11 @@
-"""What the columns of a table hold, and how it becomes numbers.
+"""The kinds of columns in a table, and their conversion to numbers.
 
-A column is of one of four kinds: numbers, categories, booleans (two categories) or
-dates. The kinds are told once, when a model is fitted; they are its schema, by which
-the columns of every later table are read, whatever those hold.
+A column is of one of four kinds: numbers, categories, booleans (two categories) or dates. The
+kinds are found once, when a model is fitted. Later tables are read by the same kinds.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass._lib.extras import import_extra
+from manyclass._lib.messages import warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,13 +28,9 @@ Kind = Literal["number", "category", "bool", "date"]
 
 MISSING = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
 """Fields of a text file that stand for a missing value."""
-MOST_CATEGORIES = 50  # columns that a category may become
-LEAST_ROWS = 2  # of a category of its own; rarer ones share one
-UNIQUE = 0.5  # share of the rows that differ, above which texts are no categories
-MOST_TEXTS = 10_000  # different texts, above which they are none in any case
-LARGEST = 1e150  # number, whose square is finite, and the sum of many of them
+MOST_CATEGORIES = 50
+"""The most columns of zeros and ones for one column of categories. A choice."""
 DATE = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
-SHOWN = 12  # names in a message
 
 
 def import_pandas() -> Any:
@@ -43,8 +38,8 @@ def import_pandas() -> Any:
     return import_extra("pandas", "tables need")
 
 
-def shown(names: Iterable[str]) -> str:
-    """Return names for a message: quoted, and not more than a dozen.
+def shown(names: Iterable[str], most: int = 12) -> str:
+    """Return quoted names for a message, not more than a dozen.
 
     Examples
     --------
@@ -52,13 +47,16 @@ def shown(names: Iterable[str]) -> str:
     >>> shown(["a", "b"]), shown(map(str, range(100)))[-16:]
     ("'a', 'b'", "'11' and 88 more")
     """
-    names = list(names)
-    rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(map(repr, names[:SHOWN])) + rest
+    return _joined([repr(name) for name in names], most)
+
+
+def _joined(texts: list[str], most: int = 12) -> str:
+    rest = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + rest
 
 
 def kinds_of(frame: pd.DataFrame) -> dict[str, Kind]:
-    """Tell what each column holds.
+    """Return the kind of each column.
 
     Parameters
     ----------
@@ -120,7 +118,7 @@ def _kind_of_text(present: pd.Series) -> Kind:
 
 
 def conform(frame: pd.DataFrame, kinds: Mapping[str, Kind], *, first_row: int = 1) -> pd.DataFrame:
-    """Return the columns that are named in ``kinds``, and hold what it says.
+    """Return the columns that ``kinds`` names, converted to these kinds.
 
     Parameters
     ----------
@@ -140,8 +138,8 @@ def conform(frame: pd.DataFrame, kinds: Mapping[str, Kind], *, first_row: int = 
     Raises
     ------
     ValueError
-        If a number or a date is none, or a number is infinite or beyond 1e150; it names
-        the row.
+        If a field is not a number or not a date, or if a number is infinite or beyond 1e150.
+        The message names the row.
 
     Examples
     --------
@@ -170,7 +168,8 @@ def _as_number(column: pd.Series, first_row: int) -> pd.Series:
     except OverflowError:  # an integer of more than 308 digits
         numbers = column.map(_float).astype(np.float64)
     _check_read(column, numbers.isna(), "numbers", first_row)
-    beyond = np.flatnonzero(np.abs(numbers) > LARGEST)
+    largest = 1e150  # its square is finite in float64, and so is a sum of many such squares
+    beyond = np.flatnonzero(np.abs(numbers) > largest)
     if len(beyond):
         found = numbers.iloc[beyond[0]]
         what = "infinite" if np.isinf(found) else f"{found:g}, too large to compute with,"
@@ -200,7 +199,7 @@ def _check_read(column: pd.Series, lost: pd.Series, what: str, first_row: int) -
     if len(bad):
         more = f" (and {len(bad) - 1} rows after it)" if len(bad) > 1 else ""
         raise ValueError(
-            f"column {column.name!r} is to hold {what}, but row {bad[0] + first_row} has "
+            f"column {column.name!r} must hold {what}, but row {bad[0] + first_row} has "
             f"{str(column.iloc[bad[0]])!r}{more}: correct it, or leave the field empty."
         )
 
@@ -252,14 +251,14 @@ class DaysSince1970(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def column_transformer(X: pd.DataFrame) -> ColumnTransformer:
-    """Return what turns the columns of a table into numbers for a classifier.
+    """Return a transformer that converts the columns of a table to numbers.
 
-    Numbers are standardised, missing ones being the median, and a further column tells
-    where they were missing. Dates are numbers too: days since 1970. Each category is a
-    column of zeros and ones, and so is "missing"; those with a single row, and all but
-    the 49 most frequent, share one, which stands for categories not seen in ``fit`` as
-    well. Columns that tell nothing are left out, with a warning: all missing, the same
-    in all rows, or text that is different in most of them, such as an identifier.
+    Numbers are standardised. The median replaces missing numbers, and a further column marks
+    them. Dates become numbers: days since 1970. Each category becomes a column of zeros and
+    ones, and so does "missing". Categories with a single row, all but the 49 most frequent ones,
+    and those that ``fit`` has not seen share one column. Useless columns are left out with a
+    warning: columns without values, with the same value in all rows, or with text that differs in
+    most rows, such as an identifier.
 
     Parameters
     ----------
@@ -286,9 +285,9 @@ def column_transformer(X: pd.DataFrame) -> ColumnTransformer:
     useless = {name: why for name, kind in kinds.items() if (why := _why_useless(X[name], kind))}
     used = {name: kind for name, kind in kinds.items() if name not in useless}
     if not used:
-        raise ValueError(f"no column can be learnt from: {_listed(useless)}.")
+        raise ValueError(f"no column is of use: {_listed(useless)}.")
     if useless:
-        warnings.warn(f"columns left out: {_listed(useless)}.", UserWarning, stacklevel=2)
+        warn(f"columns left out: {_listed(useless)}.")
     parts = {
         "numbers": (_standardised(), ("number",)),
         "dates": (make_pipeline(DaysSince1970(), _standardised()), ("date",)),
@@ -302,26 +301,31 @@ def column_transformer(X: pd.DataFrame) -> ColumnTransformer:
 
 
 def _listed(useless: Mapping[str, str]) -> str:
-    listed = [f"{name!r} ({why})" for name, why in useless.items()]
-    rest = f" and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
-    return ", ".join(listed[:SHOWN]) + rest
+    return _joined([f"{name!r} ({why})" for name, why in useless.items()])
 
 
-def _why_useless(column: pd.Series, kind: Kind) -> str | None:
+def _why_useless(
+    column: pd.Series, kind: Kind, *, share: float = 0.5, most_texts: int = 10_000
+) -> str | None:
+    """Return why a column is of no use, or None.
+
+    Texts are no categories if more than a ``share`` of the rows differ, or if there are more than
+    ``most_texts`` different ones. Both are choices.
+    """
     present = column.notna().sum()
     if present == 0:
         return "all values are missing"
     distinct = column.nunique()
     if distinct == 1 and present == len(column):
         return "the same value in all rows"
-    many = distinct > max(MOST_CATEGORIES, UNIQUE * present) or distinct > MOST_TEXTS
+    many = distinct > max(MOST_CATEGORIES, share * present) or distinct > most_texts
     if kind == "category" and many:
         return f"{distinct} different texts in {present} rows, as in an identifier"
     return None
 
 
 def _standardised():
-    # A column may be empty in a part of the rows, as in cross-validation: it stays, as zeros.
+    # A column that is empty in some fold of a cross-validation stays, as zeros.
     imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     return make_pipeline(imputer, StandardScaler())
 
@@ -329,6 +333,6 @@ def _standardised():
 def _one_hot() -> OneHotEncoder:
     return OneHotEncoder(
         handle_unknown="infrequent_if_exist",
-        min_frequency=LEAST_ROWS,
+        min_frequency=2,
         max_categories=MOST_CATEGORIES,
     )

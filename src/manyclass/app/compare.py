@@ -39,16 +39,16 @@ DEMO = "digits"
 
 
 class Step(NamedTuple):
-    """What is reported after each fold of each candidate."""
+    """The progress after a fold of a candidate."""
 
     name: str
     place: int
-    """Of the candidate, counted from 0."""
+    """Number of the candidate, from 0."""
     fold: int
-    """Counted from 1."""
+    """Number of the fold, from 1."""
     n_folds: int
     seconds: float
-    """Since the candidate's first fold was begun."""
+    """Time since the first fold of the candidate started."""
     failure: str | None
 
 
@@ -65,9 +65,9 @@ def compare(
 ) -> Leaderboard:
     """Cross-validate classifiers on the same folds, and rank their probabilities.
 
-    Each candidate is fitted behind
-    :func:`~manyclass.app.columns.column_transformer`, in one thread. One that fails is
-    reported with the reason, and the others go on.
+    :func:`~manyclass.app.columns.column_transformer` converts the columns for each candidate.
+    Candidates run in one thread. If a candidate fails, the board has the reason, and the others
+    continue.
 
     Parameters
     ----------
@@ -76,18 +76,18 @@ def compare(
     y : array-like of shape (n,)
         Class labels.
     candidates : dict of str to classifier, or list of Candidate, optional
-        What to compare; when omitted, a choice of ours and scikit-learn's that suits
-        the size of the data (see :func:`~manyclass.app.candidates.choose`).
+        The classifiers. By default, a choice of coupled classifiers and others that suits the
+        size of the data (see :func:`~manyclass.app.candidates.choose`).
     cv : int, default=5
         Folds, stratified by class and shuffled. Classes with fewer rows are spread over
         fewer folds; the only row of a class is never tested on.
     metrics : sequence of str, default=("log-loss", "Brier", "error", "calibration")
-        What to measure, the one to rank by first. "calibration" is
+        The metrics. The first one ranks the candidates. "calibration" is
         :func:`~manyclass.metrics.classwise_calibration_error`.
     random_state : int, default=0
-        Seed of the folds, and of classifiers that leave theirs open.
+        Seed of the folds, and of classifiers whose ``random_state`` is None.
     n_jobs : int, optional
-        Processes, each with one fold at a time. Seconds are comparable within a run.
+        Processes; each runs one fold at a time. Compare seconds only within a run.
     progress : callable, optional
         Called with a :class:`Step` after each fold.
 
@@ -121,7 +121,7 @@ def compare(
         chosen = from_mapping(candidates)
     columns, said = listen(lambda: column_transformer(frame))
     run = _Run(frame, target, classes, folds, columns, tuple(metrics), random_state, progress)
-    # One pool for all; in a single process nothing is copied.
+    # All candidates share the pool. A single process copies nothing.
     with Parallel(n_jobs=n_jobs, return_as="generator") as parallel:
         entries = [run.entry(place, candidate, parallel) for place, candidate in enumerate(chosen)]
     return Leaderboard(
@@ -139,7 +139,7 @@ def compare(
 
 
 class _Run(NamedTuple):
-    """What all candidates have in common."""
+    """The data and settings that all candidates share."""
 
     X: Any
     y: NDArray[np.intp]
@@ -160,7 +160,7 @@ class _Run(NamedTuple):
         folds, notes = self._folds_of(candidate)
         found: list[Measured] = []
         failures: list[str] = []
-        # In a single process tasks are drawn one by one: none after a failure.
+        # A single process draws tasks one by one, and none after a failure.
         tasks = (
             delayed(measure)(pipeline, self.X, self.y, fold, len(self.classes), self.metrics)
             for fold in folds
@@ -180,7 +180,7 @@ class _Run(NamedTuple):
         return self._collect(candidate, pipeline, found, notes)
 
     def _folds_of(self, candidate: Candidate) -> tuple[list[Fold], list[str]]:
-        """Return the folds, with fewer rows to train on where a candidate can bear no more."""
+        """Return the folds, with a sample of the training rows if the candidate has a limit."""
         most = candidate.most_rows
         smallest = min(len(train) for train, _ in self.folds)
         if most is None or smallest <= most:
@@ -191,7 +191,7 @@ class _Run(NamedTuple):
     def _collect(
         self, candidate: Candidate, pipeline: Any, found: list[Measured], notes: list[str]
     ) -> Entry:
-        """Put the folds together, rows in the order of the table."""
+        """Join the results of the folds, with rows in the order of the table."""
         proba = np.full((len(self.y), len(self.classes)), np.nan)
         incoherence = np.full(len(self.y), np.nan)
         for (_, test), one in zip(self.folds, found, strict=True):
@@ -221,7 +221,7 @@ def _check_metrics(metrics: Sequence[str]) -> None:
 
 
 def listen(task: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """Return what a task answers, and what it warns of."""
+    """Return the result of a task, and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         answer = task()
@@ -234,25 +234,32 @@ def listen(task: Callable[[], Any]) -> tuple[Any, list[str]]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``manyclass compare``."""
     parser.add_argument(
-        "data", nargs="?", metavar="DATA", help=f"a file or a known data set (default: {DEMO})"
+        "data", nargs="?", metavar="DATA", help=f"a file or a bundled data set (default: {DEMO})"
     )
     parser.add_argument("--target", help="the column that holds the classes")
     parser.add_argument(
-        "--report", type=Path, metavar="FILE.html", help="write a page; an earlier one is replaced"
+        "--report",
+        type=Path,
+        metavar="FILE.html",
+        help="write a report; an earlier report is replaced",
     )
     parser.add_argument(
-        "--force", action="store_true", help="replace FILE.html even if it is no such page"
+        "--force", action="store_true", help="replace FILE.html even if it is not a report"
     )
     parser.add_argument("--folds", type=int, help="folds (default: 5, or 3 with --quick)")
     parser.add_argument("--quick", action="store_true", help="few candidates, 3 folds")
-    parser.add_argument("--only", metavar="NAME,NAME", help=f"these candidates: {', '.join(NAMES)}")
-    parser.add_argument("--rows", type=int, metavar="N", help="compare on a sample of the rows")
-    parser.add_argument("--seed", type=int, default=0, help="of folds, samples and candidates")
+    parser.add_argument(
+        "--only", metavar="NAME,NAME", help=f"only these candidates: {', '.join(NAMES)}"
+    )
+    parser.add_argument("--rows", type=int, metavar="N", help="use a sample of N rows")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of folds, samples and candidates (default: 0)"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare classifiers on a table, print the leaderboard and write a page if asked to."""
+    """Compare classifiers on a table, print the leaderboard, and write a report if asked."""
     from manyclass.app.page import Source, check_report, write_page
     from manyclass.app.progress import shown_on_stderr
     from manyclass.app.tables import read_table
@@ -264,7 +271,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.report is not None:
         check_report(arguments.report, [name], force=arguments.force)
     (X, y), said = listen(lambda: read_table(name, target=arguments.target))
-    X.index += 1  # as people count
+    X.index += 1  # rows are numbered from 1
     X, y = sample(X, y, arguments.rows, random_state=arguments.seed)
     only = arguments.only and [part.strip() for part in arguments.only.split(",")]
     classes, target = encode(y, len(X))

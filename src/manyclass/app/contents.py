@@ -1,4 +1,4 @@
-"""What a report shows, as plain values."""
+"""The contents of a report, as plain values."""
 
 from __future__ import annotations
 
@@ -12,14 +12,9 @@ from numpy.typing import NDArray
 from manyclass import __version__
 from manyclass.app.class_names import as_text, short_names
 from manyclass.app.leaderboard import Entry, Leaderboard, listed
+from manyclass.app.limits import LIMITS, PageLimits
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
-MOST_CLASSES = 200  # listed with their counts
-MOST_COLUMNS = 5  # with missing values that are named
-MOST_CONFUSED = 20  # rows and columns of the confusion matrix
-MOST_PAIRS = 5  # of classes that are confused
-MOST_INCOHERENT = 15  # rows of the table
-SHORT = 18  # characters of a class name in narrow places
 KINDS = {"number": "numbers", "category": "categories", "bool": "yes or no", "date": "dates"}
 
 
@@ -33,7 +28,7 @@ class Row(NamedTuple):
 
 
 def leaderboard(board: Leaderboard) -> list[Row]:
-    """Return the rows of those that did not fail."""
+    """Return a row for each candidate that did not fail."""
     return [
         Row(
             entry,
@@ -61,25 +56,25 @@ class Data(NamedTuple):
     n_more_missing: int
 
 
-def data(board: Leaderboard) -> Data:
-    """Return the classes by their frequency, and the columns that lack most values."""
+def data(board: Leaderboard, limits: PageLimits = LIMITS) -> Data:
+    """Return the most frequent classes, and the columns with most missing values."""
     about = board.description
     by_count = sorted(about.class_counts.items(), key=lambda item: -item[1])
     return Data(
         listed([f"{KINDS[kind]} ({n})" for kind, n in about.kinds.items()]),
-        [(label, n, n / by_count[0][1]) for label, n in by_count[:MOST_CLASSES]],
-        max(0, len(by_count) - MOST_CLASSES),
-        list(about.missing.items())[:MOST_COLUMNS],
-        max(0, len(about.missing) - MOST_COLUMNS),
+        [(label, n, n / by_count[0][1]) for label, n in by_count[: limits.classes]],
+        max(0, len(by_count) - limits.classes),
+        list(about.missing.items())[: limits.columns],
+        max(0, len(about.missing) - limits.columns),
     )
 
 
 class Confusion(NamedTuple):
-    """The confusion matrix of the best."""
+    """The confusion matrix of the best candidate."""
 
     entry: Entry
     labels: list[tuple[str, str]]
-    """Of rows and columns, in full and short; the last may stand for all other classes."""
+    """Full and short names of the classes; the last may stand for all other classes."""
     rows: list[list[tuple[int, float, str]]]
     """Count, share of the row, and whether it is "right", "wrong" or "merged"."""
     n_merged: int
@@ -87,31 +82,31 @@ class Confusion(NamedTuple):
     """The most frequent confusions: true and predicted class, count, share."""
 
 
-def confusion(board: Leaderboard) -> Confusion:
-    """Return the confusion matrix of the best; of many classes, those most often confused."""
+def confusion(board: Leaderboard, limits: PageLimits = LIMITS) -> Confusion:
+    """Return the confusion matrix of the best candidate, for the classes confused most often."""
     entry, k = board.best, len(board.classes)
     rows, p = entry.tested()
     true, predicted = board.target[rows], p.argmax(axis=1)
     wrong = count_pairs(true, predicted, k)
     np.fill_diagonal(wrong, 0)
     shown = np.arange(k)
-    if k > MOST_CONFUSED:
+    if k > limits.confused:
         most = np.argsort(-(wrong.sum(axis=0) + wrong.sum(axis=1)), kind="stable")
-        shown = np.sort(most[: MOST_CONFUSED - 1])
+        shown = np.sort(most[: limits.confused - 1])
     # All other classes are merged into one more.
     place = np.full(k, len(shown))
     place[shown] = np.arange(len(shown))
     merged = count_pairs(place[true], place[predicted], len(shown) + (len(shown) < k))
-    short = short_names(board.classes, SHORT)
+    short = short_names(board.classes, limits.name)
     labels = [(as_text(board.classes[c]), short[c]) for c in shown]
     if len(shown) < k:
         labels.append((f"{k - len(shown)} others",) * 2)
     shares = [_shares(row, c, len(shown)) for c, row in enumerate(merged)]
-    return Confusion(entry, labels, shares, k - len(shown), _pairs(board, wrong))
+    return Confusion(entry, labels, shares, k - len(shown), _pairs(board, wrong, limits.pairs))
 
 
 def count_pairs(true: Any, predicted: Any, k: int) -> NDArray[np.int64]:
-    """Return how often each class, by rows, was taken for each other, by columns."""
+    """Return how often a class (row) was predicted as another one (column)."""
     counts = np.zeros((k, k), dtype=np.int64)
     np.add.at(counts, (true, predicted), 1)
     return counts
@@ -124,8 +119,10 @@ def _shares(row: NDArray[np.int64], c: int, n_shown: int) -> list[tuple[int, flo
     return [(n, n / total, kind) for n, kind in zip(row.tolist(), kinds, strict=True)]
 
 
-def _pairs(board: Leaderboard, wrong: NDArray[np.int64]) -> list[tuple[Any, Any, int, float]]:
-    order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_PAIRS]
+def _pairs(
+    board: Leaderboard, wrong: NDArray[np.int64], most: int
+) -> list[tuple[Any, Any, int, float]]:
+    order = np.argsort(-wrong, axis=None, kind="stable")[:most]
     found = [divmod(int(place), len(board.classes)) for place in order]
     sizes = list(board.description.class_counts.values())
     return [
@@ -146,13 +143,15 @@ class Incoherent(NamedTuple):
     right: bool
 
 
-def most_incoherent(board: Leaderboard, entry: Entry) -> list[Incoherent]:
+def most_incoherent(
+    board: Leaderboard, entry: Entry, limits: PageLimits = LIMITS
+) -> list[Incoherent]:
     """Return the rows on which the binary models disagree most."""
     assert entry.incoherence is not None
     rows, p = entry.tested()
     values = entry.incoherence[rows]
     found = []
-    for i in np.argsort(-values, kind="stable")[:MOST_INCOHERENT].tolist():
+    for i in np.argsort(-values, kind="stable")[: limits.incoherent].tolist():
         row = rows[i]
         top = np.argsort(-p[i], kind="stable")[:2].tolist()
         found.append(
@@ -168,7 +167,7 @@ def most_incoherent(board: Leaderboard, entry: Entry) -> list[Incoherent]:
 
 
 def versions() -> list[tuple[str, str]]:
-    """Return the versions of what was used, ours first."""
+    """Return the versions of the packages that were used."""
     found = [("manyclass", __version__), ("Python", platform.python_version())]
     for name in PACKAGES:
         try:

@@ -1,4 +1,4 @@
-"""What a table holds: rows, columns, classes, missing values."""
+"""A description of a table: rows, columns, classes, missing values."""
 
 from __future__ import annotations
 

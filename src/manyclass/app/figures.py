@@ -8,12 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manyclass.app.class_names import as_text, short_names
-from manyclass.app.contents import SHORT
 from manyclass.app.leaderboard import Entry, Leaderboard
+from manyclass.app.limits import LIMITS
 from manyclass.app.report import inline_svg, page_style
 
-MOST_PANELS = 12  # classes with a reliability diagram of their own
-BINS = 10
 COLORS = ("#0072B2", "#D55E00")  # M. Okabe, K. Ito (2008), Color universal design
 MARKERS = ("o", "s")
 
@@ -26,7 +24,7 @@ class Figure(NamedTuple):
 
 
 def new_figure(width: float, height: float, layout: Any = "constrained") -> Any:
-    """Return a matplotlib figure that pyplot knows nothing of."""
+    """Return a matplotlib figure outside of pyplot."""
     from matplotlib.figure import Figure as MatplotlibFigure
 
     return MatplotlibFigure(figsize=(width, height), layout=layout)
@@ -45,7 +43,7 @@ def reliability(board: Leaderboard, entries: list[Entry]) -> Figure:
                 board.target[rows],
                 p,
                 classes=np.arange(len(board.classes)),
-                n_bins=BINS,
+                n_bins=LIMITS.bins,
                 name=entry.name,
                 ax=ax,
                 color=COLORS[i],
@@ -62,7 +60,7 @@ def reliability(board: Leaderboard, entries: list[Entry]) -> Figure:
 
 def reliability_by_class(board: Leaderboard, entries: list[Entry]) -> Iterator[Figure]:
     """Draw the reliability of the probability of each of the most frequent classes."""
-    for c in most_frequent(board, MOST_PANELS):
+    for c in most_frequent(board, LIMITS.panels):
         with page_style():
             yield _panel(board, entries, c)
 
@@ -70,7 +68,7 @@ def reliability_by_class(board: Leaderboard, entries: list[Entry]) -> Iterator[F
 def _panel(board: Leaderboard, entries: list[Entry], c: int) -> Figure:
     from manyclass.plot import ReliabilityDisplay
 
-    figure = new_figure(2.9, 2.9, layout=None)  # there are many, and layouts take their time
+    figure = new_figure(2.9, 2.9, layout=None)  # there are many, and a layout takes time
     ax = figure.add_axes((0.21, 0.15, 0.67, 0.82))
     for i, entry in enumerate(entries):
         rows, p = entry.tested()
@@ -79,7 +77,7 @@ def _panel(board: Leaderboard, entries: list[Entry], c: int) -> Figure:
             np.stack([1 - p[:, c], p[:, c]], axis=1),
             classes=[False, True],
             labels=[True],
-            n_bins=BINS,
+            n_bins=LIMITS.bins,
             name=entry.name,
             ax=ax,
             color=COLORS[i],
@@ -100,7 +98,7 @@ def code_matrix(board: Leaderboard, entry: Entry) -> Figure:
     assert entry.code is not None
     k, n_columns = entry.code.shape
     with page_style():
-        names = short_names(board.classes, SHORT)
+        names = short_names(board.classes, LIMITS.name)
         width = max(min(7.6, 2.4 + 0.2 * n_columns), width_beside(names))
         # The layout is for cells that are squares.
         figure = new_figure(width, min(5.0, 1.2 + 0.24 * k), layout="compressed")
@@ -119,7 +117,7 @@ def incoherence(board: Leaderboard, entry: Entry) -> Figure:
     with page_style():
         figure = new_figure(5.2, 3.0)
         IncoherenceDisplay.from_values(entry.incoherence[rows], right, ax=figure.subplots())
-        description = f"Histogram of the incoherence of {entry.name}, right and wrong rows apart."
+        description = f"Histogram of the incoherence of {entry.name}, for right and wrong rows."
         return Figure(inline_svg(figure, name="incoherence", description=description), "")
 
 

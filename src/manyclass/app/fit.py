@@ -33,9 +33,6 @@ from manyclass.storage import save_model
 if TYPE_CHECKING:
     import pandas as pd
 
-FEW_ROWS = 5000  # up to which cross-validation is cheap
-FOLDS = 5
-
 Options = dict[str, Any]
 
 
@@ -61,7 +58,7 @@ def _kernel_logistic(C: float | None, options: Options) -> CoupledClassifier:
 
 def _boosted_naive_bayes(C: float | None, options: Options) -> CoupledClassifier:
     if C is not None:
-        raise ValueError("boosted-naive-bayes has no C: leave --C out.")
+        raise ValueError("boosted-naive-bayes has no C. Leave out --C.")
     return CoupledClassifier(BoostedNaiveBayes(), **options)
 
 
@@ -88,14 +85,14 @@ def fit_file(
     folds: int | None = None,
     force: bool = False,
 ) -> Pipeline:
-    """Fit a model to a table and store it; what was fitted is printed.
+    """Fit a model to a table, store it, and print a summary.
 
     Parameters
     ----------
     path_or_name : str or path
         See :func:`~manyclass.app.tables.read_table`.
     target : str or None
-        The column of classes; None for the one that is called so.
+        The column of classes. None: the column with a usual name, such as "class".
     output : path
         The file of the model.
     learner : str, default="svm"
@@ -104,17 +101,17 @@ def fit_file(
     code : str, default="one-vs-one"
         One of :data:`manyclass.codes.NAMES`.
     combiner : str, optional
-        One of :func:`manyclass.combiners.base.names`. "wlw2" for one-vs-one, "kl" for other
-        codes, if omitted.
+        One of :func:`manyclass.combiners.base.names`. By default, "wlw2" for one-vs-one
+        and "kl" for other codes.
     C : float, optional
-        Of the learner; if omitted, 10 with a kernel and 1 without.
+        Parameter of the learner. By default, 10 with a kernel and 1 without.
     random_state : int, default=0
         Seed of random codes, of learners, and of the folds.
     n_jobs : int, optional
         Parallel jobs.
     folds : int, optional
-        Folds for the log-loss that is printed; 0 for none. If omitted, 5 for up to 5000
-        rows and none for more.
+        Folds of the cross-validation for the printed log-loss; 0 for none. By default, 5 for up
+        to 5000 rows and none for more.
     force : bool, default=False
         Whether to replace the output if it exists. The table itself is never replaced.
 
@@ -157,7 +154,8 @@ def fit_file(
     seconds = time.perf_counter() - start
     print(f"fitted {learner}, {code}, {options['combiner']} in {seconds:.1f} s")
     if folds is None:
-        folds = FOLDS if len(y) <= FEW_ROWS else 0
+        few_rows = 5000  # a choice: cross-validation takes seconds for so many
+        folds = 5 if len(y) <= few_rows else 0
     if folds:
         print(_scores_line(model, X, y, folds, random_state))
     metadata = {"kinds": kinds_of(X), "target": str(y.name), "rows": len(y), "learner": learner}
@@ -192,7 +190,7 @@ def _table_line(X: pd.DataFrame, y: pd.Series) -> str:
 
 
 def _scores_line(model: Pipeline, X, y, folds: int, random_state: int) -> str:
-    """Cross-validate the model, and say how good it is on rows it has not seen."""
+    """Cross-validate the model, and describe its quality on rows that it has not seen."""
     rarest = y.value_counts().idxmin()
     folds = min(folds, int((y == rarest).sum()))
     if folds < 2:
@@ -200,7 +198,7 @@ def _scores_line(model: Pipeline, X, y, folds: int, random_state: int) -> str:
     splits = StratifiedKFold(folds, shuffle=True, random_state=random_state)
     probabilities = hasattr(model, "predict_proba")
     method = "predict_proba" if probabilities else "predict"
-    with warnings.catch_warnings():  # the fit on all rows has told them
+    with warnings.catch_warnings():  # the fit on all rows has shown them
         warnings.simplefilter("ignore")
         answer = cross_val_predict(clone(model), X, y, cv=splits, method=method)
     labels = model.classes_[answer.argmax(axis=1)] if probabilities else answer
@@ -218,7 +216,7 @@ def _scores_line(model: Pipeline, X, y, folds: int, random_state: int) -> str:
 
 @contextmanager
 def notes() -> Iterator[None]:
-    """Print warnings as plain lines, each once: a command line has no use for places in code."""
+    """Print each warning once, as a plain line without its place in the code."""
     said: set[str] = set()
 
     def show(message, category, filename, lineno, file=None, line=None) -> None:
@@ -237,7 +235,7 @@ def notes() -> Iterator[None]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``manyclass fit``."""
-    parser.add_argument("data", help="a .csv, .tsv or .parquet file, or a known data set")
+    parser.add_argument("data", help="a .csv, .tsv or .parquet file, or a bundled data set")
     parser.add_argument("--target", help="the column of classes")
     parser.add_argument("-o", "--output", required=True, type=Path, help="file of the model")
     parser.add_argument("--learner", choices=LEARNERS, default="svm", help="default: svm")
@@ -251,12 +249,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(combining.names())} (default: wlw2 for one-vs-one, kl for other codes)",
     )
     parser.add_argument(
-        "--C", type=float, help="of the learner (default: 10 with a kernel, 1 without)"
+        "--C", type=float, help="parameter of the learner (default: 10 with a kernel, 1 without)"
     )
     parser.add_argument("--seed", type=int, default=0, help="default: 0")
     parser.add_argument("--jobs", type=int, help="processes")
     parser.add_argument(
-        "--folds", type=int, help="for the log-loss; 0 for none (default: 5 up to 5000 rows)"
+        "--folds", type=int, help="folds for the log-loss; 0 for none (default: 5 up to 5000 rows)"
     )
     parser.add_argument("--force", action="store_true", help="replace the output if it exists")
 

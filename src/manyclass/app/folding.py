@@ -1,4 +1,4 @@
-"""Folds in which every class is left to train on."""
+"""Folds whose training rows have every class."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from manyclass.scores.folds import Fold
 def make_folds(
     cv: int, classes: list[Any], target: NDArray[np.intp], random_state: int
 ) -> list[Fold]:
-    """Return stratified folds, after a look at what cannot be divided."""
+    """Return stratified folds, or raise an error if the classes are too small."""
     check_folds(cv)
     if np.bincount(target).max() < 2:
         raise ValueError(
-            f"each of the {len(classes)} classes has a single row: nothing can be left out to be "
-            "tested on. Collect more rows, or merge classes."
+            f"each of the {len(classes)} classes has a single row, so that no row can be "
+            "left out for a test. Collect more rows, or merge classes."
         )
     return shuffled_folds(int(cv), target, random_state)
 
 
 def check_folds(cv: int) -> None:
-    """Raise a ``ValueError`` for what is no number of folds."""
+    """Raise a ``ValueError`` if this is not a number of folds."""
     if not isinstance(cv, int | np.integer) or cv < 2:
-        raise ValueError(f"cv (--folds) must be a number of folds, 2 at least, got {quoted(cv)}.")
+        raise ValueError(f"cv (--folds) must be a number of folds, at least 2, got {quoted(cv)}.")
 
 
 def notes_on_folds(
     cv: int, n_folds: int, classes: list[Any], target: NDArray[np.intp]
 ) -> list[str]:
-    """Say which classes have fewer rows than there are folds, and what that means."""
+    """Name the classes with fewer rows than folds, and the consequence."""
     counts = np.bincount(target, minlength=len(classes))
     single = [repr(classes[c]) for c in np.flatnonzero(counts == 1)]
     few = [repr(classes[c]) for c in np.flatnonzero((counts > 1) & (counts < n_folds))]
@@ -67,7 +67,7 @@ def _have(names: list[str]) -> str:
 
 
 def shuffled_folds(n_folds: int, y: NDArray[np.intp], random_state: int) -> list[Fold]:
-    """Return stratified folds in which every class is left to train on.
+    """Return stratified folds whose training rows have every class.
 
     A class with fewer rows than folds is spread over as many folds as it has rows; a
     row that is the only one of its class is never left out.

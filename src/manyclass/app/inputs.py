@@ -1,4 +1,4 @@
-"""Tables and labels as a comparison takes them."""
+"""Checks and conversion of the table and labels of a comparison."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ def encode(y: ArrayLike, n: int) -> tuple[list[Any], NDArray[np.intp]]:
     places, found = pd.factorize(labels.astype(object))
     classes = found.tolist()
     if len(classes) < 2:
-        raise ValueError(
-            f"y has only one class, {quoted(classes[0])}: there is nothing to tell apart."
-        )
+        raise ValueError(f"y has only one class, {quoted(classes[0])}. A classifier needs two.")
     try:
         order = sorted(range(len(classes)), key=classes.__getitem__)
     except TypeError:  # labels of several types
@@ -59,7 +57,7 @@ def encode(y: ArrayLike, n: int) -> tuple[list[Any], NDArray[np.intp]]:
 
 
 def size_of(target: NDArray[np.intp], n_folds: int) -> Size:
-    """Return what the choice of candidates depends on.
+    """Return the size of the data, by which candidates are chosen.
 
     Examples
     --------
@@ -75,7 +73,7 @@ def size_of(target: NDArray[np.intp], n_folds: int) -> Size:
 
 
 def draw(y: NDArray[np.intp], n: int, random_state: int) -> NDArray[np.intp]:
-    """Draw about ``n`` rows, stratified by class, two of each class at least if it has them.
+    """Draw about ``n`` rows, stratified by class, with at least two of each class if it has them.
 
     Examples
     --------
@@ -104,7 +102,7 @@ def sample(X: Any, y: Any, rows: int | None, *, random_state: int = 0) -> tuple[
     X, y : DataFrame and Series
         As :func:`~manyclass.app.tables.read_table` returns them.
     rows : int or None
-        How many; None for all. Two of each class are kept at least, if it has them.
+        The number of rows, or None for all. At least two of each class are kept.
     random_state : int, default=0
         The seed.
 
@@ -123,7 +121,7 @@ def sample(X: Any, y: Any, rows: int | None, *, random_state: int = 0) -> tuple[
     if rows is None:
         return X, y
     if rows < 2:
-        raise ValueError(f"rows must be 2 at least, got {rows}.")
+        raise ValueError(f"rows must be at least 2, got {rows}.")
     _, target = encode(y, len(X))
     drawn = draw(target, rows, random_state)
     return X.iloc[drawn], y.iloc[drawn]

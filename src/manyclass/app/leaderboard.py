@@ -1,4 +1,4 @@
-"""The outcome of a comparison: who did how well, and what is noise."""
+"""The result of a comparison: the candidates by rank, and which differences are noise."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ from manyclass.fitting import CoupledBase
 Floats = NDArray[np.float64]
 
 FIT, PREDICT = "fit s", "predict s"
-LEVEL = 0.95  # of intervals
+LEVEL = 0.95  # of confidence intervals: the usual one
 NONE = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 BEST = "*"
-MUCH = 1.5  # faster, to be worth a word
 
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """How one candidate did."""
+    """The results of one candidate."""
 
     candidate: Candidate
-    """What was asked for."""
+    """The candidate."""
     pipeline: Pipeline | None
-    """What each fold fitted, unfitted and with seeds: columns to numbers, then the
-    classifier. None where it could not even be made."""
+    """The pipeline of all folds, unfitted and with seeds: the conversion of columns, and the
+    classifier. None if it could not be built."""
     values: dict[str, Floats] = field(default_factory=dict)
-    """The value of each metric, and the seconds, in each fold; empty where it failed."""
+    """The value of each metric, and the seconds, in each fold; empty if it failed."""
     proba: Floats | None = None
     """Out-of-fold probabilities, shape (n, k); NaN in rows that were never left out."""
     incoherence: Floats | None = None
@@ -45,13 +44,13 @@ class Entry:
     code: NDArray[np.int8] | None = None
     """The code matrix of coupled classifiers."""
     notes: tuple[str, ...] = ()
-    """Warnings, and whether it had fewer rows to learn from."""
+    """Warnings, and whether it had fewer training rows."""
     failure: str | None = None
-    """Why it failed."""
+    """The reason, if it failed."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the candidate."""
         return self.candidate.name
 
     @property
@@ -77,7 +76,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Difference:
-    """By how much one candidate is behind another, and the interval of that."""
+    """The distance between two candidates, and its confidence interval."""
 
     mean: float
     low: float
@@ -85,13 +84,13 @@ class Difference:
 
     @property
     def is_noise(self) -> bool:
-        """Whether it may as well be zero."""
+        """Whether the interval contains zero."""
         return self.low <= 0 <= self.high
 
 
 @dataclass(frozen=True, eq=False)
 class Leaderboard:
-    """All candidates, the best first, those that failed last.
+    """All candidates: the best first, failed ones last.
 
     Iterate over it for its entries; print it for a table.
     """
@@ -105,7 +104,7 @@ class Leaderboard:
     target: NDArray[np.intp]
     """The class of each row, as its place among the classes."""
     index: list[Any]
-    """What each row is called: the index of the table."""
+    """The index of the table, which names the rows."""
     folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
     """Rows to train and to test on."""
     random_state: int
@@ -113,7 +112,7 @@ class Leaderboard:
     description: Description
     """The data in numbers."""
     notes: tuple[str, ...]
-    """What was left out or done otherwise, and why."""
+    """What was left out or changed, and why."""
     seconds: float
     """How long everything took."""
 
@@ -131,17 +130,17 @@ class Leaderboard:
 
     @property
     def ranked(self) -> list[Entry]:
-        """Those that did not fail, the best first."""
+        """The candidates that did not fail, the best first."""
         return [entry for entry in self.entries if entry.failure is None]
 
     @property
     def failed(self) -> list[Entry]:
-        """Those that failed."""
+        """The candidates that failed."""
         return [entry for entry in self.entries if entry.failure is not None]
 
     @property
     def best(self) -> Entry:
-        """The first of the board."""
+        """The best candidate."""
         if not self.ranked:
             raise ValueError("every candidate failed: see the reasons in failed.")
         return self.ranked[0]
@@ -157,15 +156,15 @@ class Leaderboard:
         return next((entry for entry in self.ranked if entry.ours == ours), None)
 
     def difference(self, entry: Entry, best: Entry, metric: str | None = None) -> Difference:
-        """Return by how much one candidate is behind another, paired over the folds.
+        """Return the distance between two candidates, paired over the folds.
 
-        Folds share most of their training rows, so that their values vary less than new
-        data would: the variance is that of Nadeau & Bengio (2003), section 3.
+        Folds share most of their training rows, so their values vary less than those of new data.
+        The variance is therefore that of Nadeau & Bengio (2003), section 3.
 
         Parameters
         ----------
         entry, best : Entry
-            What is subtracted from, and what is subtracted.
+            The difference is the metric of ``entry`` minus that of ``best``.
         metric : str, optional
             The first one when omitted.
 
@@ -190,14 +189,14 @@ class Leaderboard:
 
     @property
     def tied(self) -> list[Entry]:
-        """Those whose distance from the best is within the noise, without the best."""
+        """The candidates whose distance from the best is noise."""
         others = [entry for entry in self.ranked if entry is not self.best]
         return [entry for entry in others if self.difference(entry, self.best).is_noise]
 
     def verdict(self) -> str:
-        """Say which to pick, and whether that is more than noise."""
+        """Recommend a candidate, and say whether its lead is more than noise."""
         if not self.ranked:
-            return "Every candidate failed: there is nothing to pick."
+            return "Every candidate failed. There is none to pick."
         best, metric = self.best, self.metrics[0]
         number = self._writer(metric)
         picked = f"Pick {best.name}: its {metric} of {number(best.mean(metric))} is the lowest"
@@ -217,14 +216,15 @@ class Leaderboard:
         )
 
     def _others(self, second: Entry) -> str:
-        """Say who else is tied with the best, and which of all these is the fastest."""
+        """Name the other candidates that are tied with the best, and the fastest of them."""
         tied = self.tied
         more = [entry.name for entry in tied if entry is not second]
         also = f" So is that over {listed(more)}." if more else ""
         fastest = min([self.best, *tied], key=lambda entry: entry.mean(FIT))
         if fastest is self.best:
             return f"{also} It is also the fastest of these to fit."
-        if self.best.mean(FIT) < MUCH * fastest.mean(FIT):
+        worth_saying = 1.5  # times faster: a choice
+        if self.best.mean(FIT) < worth_saying * fastest.mean(FIT):
             return also
         return (
             f"{also} {fastest.name} fits fastest of these: {fastest.mean(FIT):.2g} s, where "
@@ -245,12 +245,12 @@ class Leaderboard:
         return mean if column in (FIT, PREDICT) else f"{mean} ± {write(entry.error(column))}"
 
     def is_best(self, entry: Entry, column: str) -> bool:
-        """Whether nobody has a smaller mean in the column, as it is written."""
+        """Return whether the mean is the smallest of the column, as it is printed."""
         write = self._writer(column)
         return write(entry.mean(column)) == write(min(e.mean(column) for e in self.ranked))
 
     def _writer(self, column: str) -> Callable[[float], str]:
-        """Return the function that writes the numbers of a column, all with as many digits."""
+        """Return a function that formats the numbers of a column with the same digits."""
         smallest = min(entry.mean(column) for entry in self.ranked)
         if column == "error":
             return lambda x: f"{100 * x:.{1 if smallest > 0.01 else 2}f} %".replace("-", MINUS)

@@ -48,11 +48,11 @@ METRICS: dict[str, Metric] = {
     "error": _error,
     "calibration": _calibration,
 }
-"""By the names of the columns; less is better in all."""
+"""Metrics by the names of their columns. For all of them, less is better."""
 
 
 class Measured(NamedTuple):
-    """What a candidate did on a fold."""
+    """The results of a candidate on a fold."""
 
     values: dict[str, float]
     proba: Floats
@@ -62,13 +62,13 @@ class Measured(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """Why there is nothing to tell."""
+    """A fold that failed, and the reason."""
 
     reason: str
 
 
 def make_pipeline(columns: Any, classifier: Any) -> Pipeline:
-    """Put a classifier behind what makes columns numeric, dense where it must be."""
+    """Return a pipeline that converts the columns, dense if the classifier needs that."""
     columns = clone(columns)
     if not get_tags(classifier).input_tags.sparse:
         columns.set_params(sparse_threshold=0)
@@ -76,7 +76,7 @@ def make_pipeline(columns: Any, classifier: Any) -> Pipeline:
 
 
 def compile_kernels(classifier: Any) -> None:
-    """Compile what a coupled classifier needs, so that no fold is charged with it."""
+    """Compile the kernels of a coupled classifier before its folds are timed."""
     if not isinstance(classifier, CoupledBase):
         return
     X, y = make_blobs([6] * 4, 3, random_state=0)
@@ -84,7 +84,7 @@ def compile_kernels(classifier: Any) -> None:
         warnings.simplefilter("ignore")
         try:
             clone(classifier).fit(X, y).predict_proba(X)
-        # It may be made for other data; then compilation is in the seconds of a fold.
+        # It may need other data. Then the first fold includes the compilation.
         except Exception:
             return
 
@@ -97,9 +97,9 @@ def measure(
     n_classes: int,
     metrics: tuple[str, ...],
 ) -> Measured | Failed:
-    """Fit on the rows to train on, and measure on those to test on, in one thread.
+    """Fit on the training rows and measure on the test rows, in one thread.
 
-    Whatever a classifier raises is an answer, not an error.
+    An exception of the classifier is a result, not an error.
     """
     train, test = fold
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):

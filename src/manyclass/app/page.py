@@ -1,4 +1,4 @@
-"""The report of a comparison: one page of HTML that needs nothing else."""
+"""The report of a comparison: one page of HTML without other files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from manyclass._lib.files import replace_file
 from manyclass.app import contents, figures
 from manyclass.app.class_names import as_text, short_names
 from manyclass.app.leaderboard import LEVEL, Leaderboard
+from manyclass.app.limits import LIMITS
 from manyclass.app.outputs import StrPath, check_output
 from manyclass.app.snippet import Source, program
 
@@ -22,14 +23,14 @@ MARK = b'<meta name="generator" content="manyclass">'  # near the beginning of e
 def check_report(path: StrPath, inputs: Iterable[StrPath] = (), *, force: bool = False) -> None:
     """Raise an error if a report cannot be written, before anything is computed.
 
-    An earlier report is replaced, another file only by force, and what is read from never.
+    An earlier report is replaced. Another file is replaced only by force, and an input never.
 
     Examples
     --------
     >>> from manyclass.app.page import check_report
     >>> check_report(".")
     Traceback (most recent call last):
-    ValueError: . is a folder: name a file in it.
+    ValueError: . is a folder. Name a file in it.
     """
     for name in ("jinja2", "matplotlib"):
         import_extra(name, "a report needs")
@@ -50,7 +51,7 @@ def write_page(
     source: Source | None = None,
     title: str | None = None,
 ) -> Path:
-    """Write the report of a comparison, whole or not at all.
+    """Write the report of a comparison, completely or not at all.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def write_page(
     path : path
         The file; an existing one is replaced.
     source : Source, optional
-        Where the data came from, for the program that runs everything again.
+        The source of the data, for the program that repeats the comparison.
     title : str, optional
         The name of the source when omitted.
 
@@ -90,7 +91,7 @@ def render(board: Leaderboard, *, source: Source | None = None, title: str | Non
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    short = short_names(board.classes, contents.SHORT)
+    short = short_names(board.classes, LIMITS.name)
     environment.filters["text"] = as_text
     environment.filters["short"] = dict(zip(board.classes, short, strict=True)).__getitem__
     name = title or (Path(source.name).name if source else "Comparison")
@@ -110,11 +111,11 @@ def render(board: Leaderboard, *, source: Source | None = None, title: str | Non
 
 
 def _reliability(board: Leaderboard) -> dict[str, Any]:
-    """Return the diagrams of the best of ours and the best of theirs."""
+    """Return the diagrams of the best coupled classifier and the best other one."""
     entries = [e for e in (board.best_of(ours=True), board.best_of(ours=False)) if e is not None]
     return {
         "entries": list(zip(entries, figures.COLORS, strict=False)),
-        "n_bins": figures.BINS,
+        "n_bins": LIMITS.bins,
         "all": figures.reliability(board, entries),
         "classes": list(figures.reliability_by_class(board, entries)),
     }

@@ -6,7 +6,6 @@ import argparse
 import csv
 import os
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -21,6 +20,7 @@ from sklearn.pipeline import Pipeline
 
 from manyclass._lib.extras import import_extra
 from manyclass._lib.files import replacing
+from manyclass._lib.messages import warn
 from manyclass.app.columns import Kind, conform, import_pandas, shown
 from manyclass.app.fit import notes
 from manyclass.app.outputs import StrPath, check_output
@@ -51,18 +51,17 @@ def predict_file(
     id_column: str | None = None,
     trusted: Sequence[str] = (),
 ) -> int:
-    r"""Write what a stored model predicts for the rows of a file, in their order.
+    r"""Predict the rows of a file with a stored model, and write the predictions.
 
     The columns of the output are ``label``, the most probable class; ``p_<class>``, the
     probability of each class; and ``incoherence``, how far the binary models contradict
-    each other on the row. Labels are text. Classifiers without probabilities give the
-    label only. The output is written whole or not at all, unless it goes to the
-    standard output.
+    each other on the row. Labels are text. Classifiers without probabilities give the label
+    only. Rows keep their order. A file is written completely or not at all.
 
     Parameters
     ----------
     model_path : path
-        What :func:`~manyclass.app.fit.fit_file` wrote.
+        A file that :func:`~manyclass.app.fit.fit_file` wrote.
     data_path : path
         A file with the columns of the training data; others are ignored, with a warning.
     output : path
@@ -71,8 +70,8 @@ def predict_file(
     block_rows : int, default=50000
         Rows in memory at a time.
     id_column : str, optional
-        A column of the data to put in front of the others, as it is: fields of text such
-        as ``NA`` are kept.
+        A column of the data that is copied to the front of the output, unchanged: fields of
+        text such as ``NA`` are kept.
     trusted : sequence of str, default=()
         See :func:`~manyclass.storage.load_model`.
 
@@ -114,7 +113,7 @@ def predict_file(
     with closing(blocks), _progress(data_path) as advance, _writer(output, names) as write:
         for block in blocks:
             ids = [block[name].to_numpy() for name in carried]
-            if id_column in kinds and is_text(data_path):  # a feature, too
+            if id_column in kinds and is_text(data_path):  # it is also a feature
                 block[id_column] = without_missing(block[id_column])
             X = conform(block, kinds, first_row=n + 1)
             unseen.count(X)
@@ -129,7 +128,7 @@ def _kinds(model_path: str | os.PathLike[str]) -> dict[str, Kind]:
     kinds = read_metadata(model_path)["metadata"].get("kinds")
     if not isinstance(kinds, dict) or not set(kinds.values()) <= set(get_args(Kind)):
         raise ValueError(
-            f"{model_path} does not tell what its columns hold: fit it by manyclass fit, or save "
+            f"{model_path} does not say what its columns hold. Fit it with manyclass fit, or save "
             'it with metadata={"kinds": manyclass.app.columns.kinds_of(X)}.'
         )
     return kinds
@@ -157,14 +156,12 @@ def _check_columns(
         raise ValueError(f"{data_path} lacks the --id column: {_lacking([id_column], names)}.")
     extra = [name for name in spare if name != id_column]
     if extra:
-        warnings.warn(
-            f"columns that the model does not use: {shown(extra)}.", UserWarning, stacklevel=3
-        )
+        warn(f"columns that the model does not use: {shown(extra)}.")
 
 
 def _lacking(missing: Sequence[str], names: Sequence[str]) -> str:
     close = get_close_matches(missing[0], names, n=1, cutoff=0.5)
-    return shown(missing) + (f" (is {close[0]!r} meant to be {missing[0]!r}?)" if close else "")
+    return shown(missing) + (f" (should {close[0]!r} be {missing[0]!r}?)" if close else "")
 
 
 def _output_names(model, id_column: str | None) -> list[str]:
@@ -175,14 +172,14 @@ def _output_names(model, id_column: str | None) -> list[str]:
         names += ["incoherence"]
     if id_column in names:
         raise ValueError(
-            f"the --id column is called {id_column!r}, and so is a column of the output: rename it "
+            f"the --id column and a column of the output are both called {id_column!r}. Rename it "
             "in the data."
         )
     return names if id_column is None else [id_column, *names]
 
 
 def _split(model) -> tuple[Any, Any]:
-    """Return what comes before the classifier, if anything, and the classifier."""
+    """Return the steps before the classifier, or None, and the classifier."""
     if isinstance(model, Pipeline):
         return model[:-1] if len(model) > 1 else None, model[-1]
     return None, model
@@ -209,7 +206,7 @@ def _predict(model, X: pd.DataFrame, names: list[str], ids: list[Any]) -> pd.Dat
 
 
 class _Unseen:
-    """Counts the categories that the model has not seen in training."""
+    """Counts the categories that were not in the training data."""
 
     def __init__(self, model):
         columns = model.named_steps.get("columns") if isinstance(model, Pipeline) else None
@@ -222,7 +219,7 @@ class _Unseen:
         self.examples: dict[str, str] = {}
 
     def count(self, X: pd.DataFrame) -> None:
-        """Look through a block of rows."""
+        """Count them in a block of rows."""
         for name, known in self.known.items():
             new = X[name][X[name].notna() & ~X[name].isin(known)]
             if len(new):
@@ -230,18 +227,14 @@ class _Unseen:
                 self.examples.setdefault(name, new.iloc[0])
 
     def warn(self) -> None:
-        """Say what was found, if anything."""
+        """Warn of them, if there are any."""
         if self.counts:
             found = [
                 f"{name!r} in {count} rows (such as {self.examples[name]!r})"
                 for name, count in self.counts.most_common(5)
             ]
             more = f" and {len(self.counts) - 5} more columns" if len(self.counts) > 5 else ""
-            warnings.warn(
-                f"categories that the model has not seen: {', '.join(found)}{more}.",
-                UserWarning,
-                stacklevel=3,
-            )
+            warn(f"categories that the model has not seen: {', '.join(found)}{more}.")
 
 
 # ---------------------------------------------------------------------- output
@@ -249,7 +242,7 @@ class _Unseen:
 
 @contextmanager
 def _writer(output: str | os.PathLike[str], names: list[str]) -> Iterator[Write]:
-    """Open the output; it is there when all rows are."""
+    """Open the output. The file appears when all rows are written."""
     if str(output) == STDOUT:
         yield _rows_as_text(sys.stdout, ",", names)
         return
@@ -271,7 +264,7 @@ def _rows_as_text(file: IO[str], separator: str, names: list[str]) -> Write:
     )
 
     def write_rows(rows: Iterable[Sequence[Any]], texts: Iterable[Any]) -> None:
-        # A carriage return ends a line as well, but is not in quotes for that.
+        # A carriage return also ends a line, but the plain writer does not quote it.
         broken = any("\r" in text for text in texts if isinstance(text, str))
         (careful if broken else plain).writerows(rows)
 
@@ -292,7 +285,7 @@ def _values(texts: pd.DataFrame) -> Iterator[Any]:
 
 @contextmanager
 def _parquet_rows(file: IO[bytes]) -> Iterator[Write]:
-    """Write blocks of rows in the types of the first."""
+    """Write blocks of rows with the types of the first block."""
     import_extra("pyarrow.parquet", "writing .parquet needs")
     pa, pq = import_module("pyarrow"), import_module("pyarrow.parquet")
     with ExitStack() as stack:
@@ -312,7 +305,7 @@ def _parquet_rows(file: IO[bytes]) -> Iterator[Write]:
 
 @contextmanager
 def _progress(data_path: str | os.PathLike[str]) -> Iterator[Callable[[int], None]]:
-    """Yield what to tell how many rows are done: a bar, on a terminal with rich."""
+    """Yield a function that takes the number of new rows: a bar, on a terminal with rich."""
     try:
         console = import_module("rich.console").Console(stderr=True)
     except ImportError:
@@ -330,12 +323,12 @@ def _progress(data_path: str | os.PathLike[str]) -> Iterator[Callable[[int], Non
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``manyclass predict``."""
-    parser.add_argument("model", type=Path, help="what manyclass fit wrote")
+    parser.add_argument("model", type=Path, help="a file that manyclass fit wrote")
     parser.add_argument("data", type=Path, help="a .csv, .tsv or .parquet file")
     parser.add_argument(
         "-o", "--output", required=True, help="a .csv, .tsv or .parquet file, or - for stdout"
     )
-    parser.add_argument("--id", metavar="COLUMN", help="a column to carry over to the output")
+    parser.add_argument("--id", metavar="COLUMN", help="a column to copy to the output")
     parser.add_argument(
         "--block-rows", type=int, default=50_000, help="rows in memory (default: 50000)"
     )

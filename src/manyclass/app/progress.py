@@ -1,4 +1,4 @@
-"""How far a comparison is, on the terminal."""
+"""The progress of a comparison, on the terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def shown_on_stderr(n_candidates: int) -> Iterator[Callable[[Step], None]]:
-    """Yield what to call after each fold: a bar on a terminal with rich, else plain lines."""
+    """Yield a function to call after each fold: a bar on a terminal with rich, or plain lines."""
     try:
         from rich.console import Console
         from rich.progress import Progress

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
 
-# Colours of matplotlib that are lost on a dark page, and what a page is to choose instead.
+# Colours of matplotlib that are not visible on a dark page, and those of the page instead.
 THEME = {"#000000": "currentColor", "#666666": "var(--muted, #666)"}
 
 
@@ -54,7 +54,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 @contextmanager
 def page_style() -> Iterator[None]:
-    """Draw for a page within this context: text stays text, nothing has a background.
+    """Set the style of figures for a page: text stays text, and backgrounds are transparent.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def page_style() -> Iterator[None]:
         "svg.hashsalt": "manyclass",
     }
     with rc_context(style), warnings.catch_warnings():
-        # It is the reader's fonts that count, not matplotlib's.
+        # The page uses the fonts of the reader, not those of matplotlib.
         warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
         yield
 
@@ -83,17 +83,18 @@ def page_style() -> Iterator[None]:
 def inline_svg(figure: Any, *, name: str, description: str) -> str:
     """Write a matplotlib figure as SVG that can stand in an HTML page among others.
 
-    Identifiers begin with the name, so that those of several figures differ; black is
-    the page's colour of text; fonts are the page's. It scales with its container.
+    Identifiers begin with the name, so that those of several figures differ. Black becomes the
+    text colour of the page, and fonts are those of the page. The figure scales with its
+    container.
 
     Parameters
     ----------
     figure : matplotlib Figure
         Drawn within :func:`page_style`.
     name : str
-        Unlike that of any other figure of the page.
+        A name that no other figure of the page has.
     description : str
-        What there is to see, for those who do not.
+        A description for readers who do not see the figure.
 
     Returns
     -------
@@ -114,7 +115,7 @@ def inline_svg(figure: Any, *, name: str, description: str) -> str:
     root = ElementTree.fromstring(buffer.getvalue())
     for parent in root.iter():
         for child in [c for c in parent if c.tag.endswith("}style")]:
-            parent.remove(child)  # in a page it would hold for everything
+            parent.remove(child)  # it would apply to the whole page
     for element in root.iter():
         element.tag = _local(element.tag)
         for key in list(element.attrib):
@@ -131,7 +132,7 @@ def _local(tag: str) -> str:
 
 
 def _attribute(key: str, value: str, name: str) -> str:
-    """Return an attribute's value as it may stand beside other figures, on any page."""
+    """Return the value of an attribute for a page with other figures."""
     if key == "id":
         return f"{name}-{value}"
     if key == "href" and value.startswith("#"):

@@ -1,4 +1,4 @@
-"""A comparison as a Python program that runs it again."""
+"""A Python program that repeats a comparison."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from manyclass.app.measuring import METRICS
 
 
 class Source(NamedTuple):
-    """Where the data came from."""
+    """The source of the data."""
 
     name: str
     """A file, or the name of a data set."""
     target: str | None = None
-    """The column of classes, where it was named."""
+    """The column of classes, if the user named it."""
     rows: int | None = None
-    """How many rows were drawn."""
+    """The number of rows that were sampled, if any."""
 
 
 def program(board: Leaderboard, source: Source | None = None) -> str:
-    """Write a program that runs a comparison again and fits the best on all rows.
+    """Write a program that repeats a comparison and fits the best candidate on all rows.
 
     Parameters
     ----------
     board : Leaderboard
-        What was run.
+        The comparison.
     source : Source, optional
-        Where the data came from; without, the program says where they are to go.
+        The source of the data. Without it, the program has a place for the data.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Tables from files: CSV, TSV and Parquet, whole or a block of rows at a time.
+"""Read tables from CSV, TSV and Parquet files, completely or a block of rows at a time.
 
-Everything that can be wrong with a file is found here, and said in one line.
+All faults of a file are found here, with a message of one line.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import csv
 import gzip
 import os
 import re
-import warnings
 import zlib
 from collections.abc import Collection, Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
@@ -21,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from manyclass._lib.extras import import_extra
+from manyclass._lib.messages import warn
 from manyclass.app import bundled
 from manyclass.app.columns import MISSING, conform, import_pandas, kinds_of, shown
 from manyclass.app.target import find_target, read_labels
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 SUFFIXES = ".csv, .tsv, .csv.gz, .tsv.gz or .parquet"
 NAMELESS = re.compile(r"Unnamed: \d+|__index_level_\d+__")
-"""What pandas calls a column, or in Parquet an index, that has no name."""
+"""The names that pandas gives to a column, or in Parquet an index, without a name."""
 
 
 def read_table(
@@ -39,11 +39,10 @@ def read_table(
 ) -> tuple[pd.DataFrame, pd.Series]:
     """Read features and classes from a file, or a data set by its name.
 
-    Numbers become float64; columns with any other text are categories; ``true`` and
-    ``false`` are the categories ``True`` and ``False``; a column of dates as
-    2024-12-31 or 2024-12-31T23:59 becomes datetime64. Classes stay as they are
-    written: integers where all of them are, text otherwise. Columns without a name are
-    taken for row numbers and left out, with a warning.
+    Numbers become float64. Columns with other text are categories; ``true`` and ``false`` become
+    the categories ``True`` and ``False``. A column of dates, such as 2024-12-31 or
+    2024-12-31T23:59, becomes datetime64. Classes are integers if all of them are, and text
+    otherwise. Columns without a name are probably row numbers: they are left out, with a warning.
 
     Parameters
     ----------
@@ -67,7 +66,7 @@ def read_table(
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file cannot be read or its target cannot be learnt.
+        If the file cannot be read, or its target cannot be used.
 
     Examples
     --------
@@ -98,10 +97,10 @@ def read_blocks(
     numbers: Collection[str] = (),
     verbatim: Collection[str] = (),
 ) -> Generator[pd.DataFrame, None, None]:
-    r"""Read a file a block of rows at a time, so that memory is bounded.
+    r"""Read a file a block of rows at a time, in bounded memory.
 
-    Fields of text files stay text, whatever a block holds; what they mean is for the
-    model's schema to say: see :func:`manyclass.app.columns.conform`.
+    Fields of text files stay text. :func:`manyclass.app.columns.conform` converts them to the
+    kinds of the model's columns.
 
     Parameters
     ----------
@@ -110,11 +109,10 @@ def read_blocks(
     rows : int, default=50000
         Rows of a block; the last may have fewer.
     numbers : collection of str, default=()
-        Columns of a text file that are to be parsed as numbers, which is several times
-        faster; they stay text in blocks where they hold anything else.
+        Columns of a text file to parse as numbers, which is several times faster. They stay
+        text in blocks where some field is not a number.
     verbatim : collection of str, default=()
-        Columns of a text file in which nothing stands for a missing value: fields such as
-        ``NA`` stay as they are.
+        Columns of a text file without missing values: fields such as ``NA`` are text there.
 
     Yields
     ------
@@ -148,7 +146,7 @@ def read_blocks(
         }
         blocks = _text_blocks(path, rows, text, verbatim)
     empty = True
-    with closing(blocks):  # and the file, if no more of them are wanted
+    with closing(blocks):  # closes the file if the caller stops early
         for block in blocks:
             empty = False
             yield block
@@ -173,11 +171,10 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
 
 
 def count_rows(path: str | os.PathLike[str]) -> int:
-    """Return the number of rows of a file, and check every line of a text file on the way.
+    """Return the number of rows of a file, and check every line of a text file.
 
-    A line with more or fewer fields than there are columns is broken: parsers differ
-    in what they make of it, and none of that is what was meant. An empty line is no row,
-    but in a table of one column it is a row whose value is missing.
+    A line with more or fewer fields than columns is an error, because parsers read it in different
+    ways. An empty line is no row, except in a table of one column: there it is a missing value.
     """
     if str(path) in bundled.BUNDLED:
         return len(bundled.load(str(path), None)[1])
@@ -191,20 +188,20 @@ def count_rows(path: str | os.PathLike[str]) -> int:
             if len(fields) not in (0, width):
                 raise ValueError(
                     f"{path} is broken at line {lines.line_num}: it has {len(fields)} fields, but "
-                    f"there are {width} columns. Put text with separators in quotes, or mend the "
-                    "line."
+                    f"there are {width} columns. Put text with separators in quotes, or correct "
+                    "the line."
                 )
             n += bool(fields) or width == 1
     return n
 
 
 def is_text(path: str | os.PathLike[str]) -> bool:
-    """Whether this is a file of lines and fields."""
+    """Return whether this is a text file with lines and fields."""
     return str(path) not in bundled.BUNDLED and _suffix(Path(path)) in SEPARATORS
 
 
 def without_missing(fields: pd.Series) -> pd.Series:
-    """Return a column of text with NaN in place of what stands for a missing value."""
+    """Return a column of text with NaN for missing values."""
     return fields.mask(fields.isin(MISSING))
 
 
@@ -219,7 +216,7 @@ def _existing(path: str | os.PathLike[str]) -> Path:
         known = "" if path.suffix else f", nor a data set of that name{_meant(str(path))}"
         raise FileNotFoundError(f"there is no file {path}{known}.")
     if _suffix(path) not in (*SEPARATORS, ".parquet"):
-        raise ValueError(f"{path} is of no known kind: the name must end in {SUFFIXES}.")
+        raise ValueError(f"{path} is of no known kind. The name must end in {SUFFIXES}.")
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
     return path
@@ -227,7 +224,9 @@ def _existing(path: str | os.PathLike[str]) -> Path:
 
 def _meant(name: str) -> str:
     close = get_close_matches(name, bundled.BUNDLED, n=1)
-    return f" (did you mean {close[0]}?)" if close else f": those are {shown(bundled.BUNDLED)}"
+    return (
+        f" (did you mean {close[0]}?)" if close else f". The data sets are {shown(bundled.BUNDLED)}"
+    )
 
 
 def _suffix(path: Path) -> str:
@@ -237,7 +236,7 @@ def _suffix(path: Path) -> str:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Say in one line what cannot be read."""
+    """Turn errors of the readers into messages of one line."""
     import_pandas()
     from pandas.errors import EmptyDataError, ParserError
 
@@ -246,13 +245,13 @@ def _readable(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} is not in UTF-8 (it has the byte 0x{error.object[error.start]:02x}): save it "
-            "so, or convert it by iconv -f ENCODING -t UTF-8."
+            "in UTF-8, or convert it with iconv -f ENCODING -t UTF-8."
         ) from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path} is not a whole gzip file: get a fresh copy.") from error
+        raise ValueError(f"{path} is not a complete gzip file. Get a fresh copy.") from error
     except (ParserError, EmptyDataError, csv.Error) as error:
         reason = " ".join(str(error).split())
-        raise ValueError(f"{path} is broken: {reason}. Is a quote left open?") from error
+        raise ValueError(f"{path} is broken: {reason}. Is there an open quote?") from error
 
 
 @contextmanager
@@ -268,7 +267,7 @@ def _header(path: Path) -> list[str]:
     with _lines(path) as lines:
         names: list[str] = next(lines, [])
     if not names:
-        raise ValueError(f"{path} is empty, or its first line is: column names are expected there.")
+        raise ValueError(f"{path} is empty, or its first line is. It must hold the column names.")
     if len(names) == 1:
         used = next((mark for mark in ";\t|," if mark in names[0]), None)
         if used is not None:
@@ -282,7 +281,7 @@ def _header(path: Path) -> list[str]:
 def _text_blocks(
     path: Path, rows: int | None, dtype: dict[str, type], verbatim: Collection[str] = ()
 ) -> Generator[pd.DataFrame, None, None]:
-    """Yield the rows of a text file, in blocks or, for None, at once."""
+    """Yield the rows of a text file in blocks, or all at once if ``rows`` is None."""
     pd = import_pandas()
     count_rows(path)
     names = column_names(path)
@@ -307,10 +306,9 @@ def _text_blocks(
 
 
 def _with_large_integers(block: pd.DataFrame, names: Collection[str]) -> pd.DataFrame:
-    """Read again as numbers what pandas has left as text, gaps included.
+    """Convert columns of numbers that pandas has left as text.
 
-    That is a column with an integer of 64 bits that is too large for a signed one, beside a
-    negative number or a missing one.
+    It does so for integers beyond 2**63 in a column with negative or missing numbers.
     """
     pd = import_pandas()
     for name in names:
@@ -319,7 +317,7 @@ def _with_large_integers(block: pd.DataFrame, names: Collection[str]) -> pd.Data
         block[name] = without_missing(block[name])
         try:
             block[name] = pd.to_numeric(block[name]).astype(np.float64)
-        except (TypeError, ValueError):  # of the first field that is none
+        except (TypeError, ValueError):  # some field is not a number
             continue
     return block
 
@@ -330,7 +328,7 @@ def _parquet(path: Path) -> Any:
     try:
         return pq.ParquetFile(path)
     except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"{path} is damaged or not a Parquet file: get a fresh copy.") from error
+        raise ValueError(f"{path} is damaged or not a Parquet file. Get a fresh copy.") from error
 
 
 def _parquet_blocks(path: Path, rows: int) -> Generator[pd.DataFrame, None, None]:
@@ -341,7 +339,7 @@ def _parquet_blocks(path: Path, rows: int) -> Generator[pd.DataFrame, None, None
             for batch in file.iter_batches(batch_size=rows):
                 yield pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True)
     except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"{path} is damaged: get a fresh copy.") from error
+        raise ValueError(f"{path} is damaged. Get a fresh copy.") from error
 
 
 def _read_whole(path: Path, text: Collection[str]) -> pd.DataFrame:
@@ -355,16 +353,14 @@ def _read_whole(path: Path, text: Collection[str]) -> pd.DataFrame:
 
 
 def _without_row_numbers(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Leave out columns without a name: row numbers, as pandas writes them, tell classes in order.
+    """Leave out columns without a name: pandas writes row numbers so.
 
-    They would be the best feature of a sorted table, and worthless on any other.
+    In a table that is sorted by class, they would be the best feature, and useless for new rows.
     """
     nameless = [name for name in frame.columns if NAMELESS.fullmatch(name)]
     if nameless:
-        warnings.warn(
-            f"{path} has {len(nameless)} column(s) without a name, taken for row numbers and left "
-            "out. Name them to use them.",
-            UserWarning,
-            stacklevel=3,
+        warn(
+            f"{path} has {len(nameless)} column(s) without a name. They look like row numbers and "
+            "are left out. Name them to use them."
         )
     return frame.drop(columns=nameless)

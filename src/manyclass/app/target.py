@@ -1,4 +1,4 @@
-"""The column of a table that holds the classes: which it is, and what may be wrong with it."""
+"""The column of a table that holds the classes: find it and check it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TARGETS = ("target", "class", "label", "y")
-"""What a column of classes is called, where nobody says."""
-INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")  # written as Python would, and of 64 bits
-MANY, CONTINUOUS, ALONE = 50, 0.2, 0.5  # different labels; and their share of the rows
+"""Usual names of the column of classes."""
+INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")  # as Python writes it, within 64 bits
 
 
 def find_target(names: list[str], target: str | None, path: Path) -> str:
@@ -29,7 +28,7 @@ def find_target(names: list[str], target: str | None, path: Path) -> str:
             return candidates[0]
         found = f"has {shown(candidates)}" if candidates else f"has none of {shown(TARGETS)}"
         raise ValueError(
-            f"which column holds the classes? {path} {found}; name it by --target (in Python "
+            f"which column holds the classes? {path} {found}; name it with --target (in Python "
             f"target=). Its columns are {shown(names)}."
         )
     if target not in names:
@@ -41,8 +40,20 @@ def find_target(names: list[str], target: str | None, path: Path) -> str:
     return target
 
 
-def read_labels(column: pd.Series, path: Path) -> pd.Series:
-    """Return the classes as they were written, after all that can be wrong with them."""
+def read_labels(
+    column: pd.Series,
+    path: Path,
+    *,
+    many: int = 50,
+    continuous: float = 0.2,
+    alone: float = 0.5,
+) -> pd.Series:
+    """Return the classes as they were written, or raise an error that says what is wrong.
+
+    ``many`` different labels are always accepted. Beyond that, numbers with fractions look
+    continuous if more than a share ``continuous`` of the rows differ, and labels look like an
+    identifier if more than a share ``alone`` differ. All three are choices.
+    """
     where = f"the target {column.name!r} of {path}"
     missing = np.flatnonzero(column.isna())
     if len(missing):
@@ -57,13 +68,13 @@ def read_labels(column: pd.Series, path: Path) -> pd.Series:
         raise ValueError(
             f"{where} has one class only, {quoted(y.iloc[0])}: there is nothing to learn."
         )
-    if numbers is not None and n_classes > max(MANY, CONTINUOUS * len(y)):
+    if numbers is not None and n_classes > max(many, continuous * len(y)):
         if (numbers % 1 != 0).any():
             raise ValueError(
                 f"{where} looks continuous, with {n_classes} different numbers in {len(y)} rows: "
                 "this is regression. For classes, cut it into intervals first."
             )
-    if n_classes > max(MANY, ALONE * len(y)):
+    if n_classes > max(many, alone * len(y)):
         raise ValueError(
             f"{where} has {n_classes} classes in {len(y)} rows, most of them alone: it looks like "
             "an identifier or a measurement. Choose another target."
@@ -77,7 +88,7 @@ def _rows(places) -> str:
 
 
 def _as_written(column: pd.Series) -> pd.Series:
-    """Return integers and booleans where all labels are, text otherwise."""
+    """Return integers or booleans if all labels are such, and text otherwise."""
     pd = import_pandas()
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(column.cat.categories.dtype)
@@ -93,7 +104,7 @@ def _as_written(column: pd.Series) -> pd.Series:
 
 
 def _numbers(y: pd.Series) -> pd.Series | None:
-    """Return the labels as numbers, if they are."""
+    """Return the labels as numbers, or None if some are not."""
     if y.dtype.kind == "b":
         return None
     numbers = import_pandas().to_numeric(y, errors="coerce")

@@ -37,8 +37,8 @@ def _sigmoids(calibration: Sigmoid) -> Piece:
 
 
 def _drawn_in(graph: Graph, scores: str, limits: NDArray[np.float64]) -> str:
-    """Draw in what lies far out, as :func:`~manyclass.calibration.tails.draw_in` does."""
-    limits = np.minimum(limits, FARTHEST)  # whatever is not infinite lies within
+    """Limit scores far from the others, as :mod:`manyclass.calibration.tails` does."""
+    limits = np.minimum(limits, FARTHEST)  # all finite scores are within
     sizes = graph.call("Abs", scores)
     beyond = graph.call("Sub", graph.call("Log", sizes), np.log(limits))
     beyond = graph.call("Mul", graph.call("Add", graph.call("Max", beyond, 0.0), 1.0), limits)
@@ -75,7 +75,7 @@ def _curves(calibration: Isotonic) -> Piece:
 
 
 def _tables(calibration: Isotonic) -> tuple[NDArray[np.float64], ...]:
-    """Return thresholds, values there and slopes beyond, each (l, a power of two)."""
+    """Return thresholds, their values, and the slopes after them, each (l, a power of two)."""
     curves = [(curve.X_thresholds_, curve.y_thresholds_) for curve in calibration.curves_]
     width = 1 << (max(len(x) for x, _ in curves) - 1).bit_length()
     knots = np.full((len(curves), width), np.inf)
@@ -87,7 +87,7 @@ def _tables(calibration: Isotonic) -> tuple[NDArray[np.float64], ...]:
 
 
 def plan_temperature(s: float, least: NDArray[np.float64]) -> Piece:
-    """Return the piece (k, n) -> (k, n) that raises to the power s, and keeps the least."""
+    """Return the piece (k, n) -> (k, n) of the temperature, with a least probability."""
 
     def piece(graph: Graph, p: str) -> str:
         if s != 1.0:

@@ -68,7 +68,7 @@ def _both(graph: Graph, r: str, clipped: bool = True) -> str:
 
 
 def _sides(code: Code) -> Array:
-    """Which entries of (r, 1 - r) speak for each class, shape (k, 2 l)."""
+    """Return which entries of (r, 1 - r) are for each class, shape (k, 2 l)."""
     return np.hstack([code > 0, code < 0]).astype(np.float64)
 
 
@@ -89,7 +89,7 @@ def _normalize(combiner: Combiner, code: Code, weights: Array) -> Piece:
 
 
 def _vote(combiner: Combiner, code: Code, weights: Array) -> Piece:
-    """Count; of classes that tie the first wins, not one chosen at random."""
+    """Count votes. In a tie the first class wins, not a random one."""
 
     def piece(graph: Graph, r: str) -> str:
         sign = graph.call("Sign", graph.call("Sub", r, 0.5))
@@ -137,7 +137,7 @@ def _of_logits(coef: Array) -> Piece:
 
 
 def _logit(combiner: Logit, code: Code, weights: Array) -> Piece:
-    """Theta is the weights' Laplacian, inverted, times the weighted sums of the logits.
+    """Theta is the inverse Laplacian of the weights times the weighted sums of the logits.
 
     Column b of the code is e_i - e_j: the sums are ``code @ (weights * logits)``.
     """
@@ -147,7 +147,7 @@ def _logit(combiner: Logit, code: Code, weights: Array) -> Piece:
 
 
 def _refregier_vallet(combiner: RefregierVallet, code: Code, weights: Array) -> Piece:
-    """Theta of a child is that of its parent plus the logit of their pair, as the child sees it."""
+    """Theta of a child is that of its parent plus the logit of the child against it."""
     column_of = _column_of(code)
     coef = np.zeros(code.shape)
     for parent, child in zip(*combiner._edges(len(code)), strict=True):

@@ -1,8 +1,7 @@
-"""An ONNX graph under construction: operators are called, values are passed by name.
+"""A builder of ONNX graphs: call operators, and pass values by name.
 
-Inside the graphs, samples lie along the last axis: what is taken from an array of binary
-problems, of classes or of pairs is then a contiguous block, and everything that is done to
-it runs over samples. All numbers are float64.
+Inside the graphs, samples lie along the last axis. A part of an array of columns, of classes or of
+pairs is then a contiguous block, and inner loops run over samples. All numbers are float64.
 """
 
 from __future__ import annotations
@@ -13,16 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-MOST_BYTES = 2**31 - 2**20  # protobuf's limit of 2 GB, less something for the nodes
-SMALL = 64  # entries of constants that are looked up
-
 
 class Unsupported(Exception):
-    """A part of a model that has no graph; the message says why, and what to do."""
+    """A part of a model cannot be exported; the message says why, and what to do."""
 
 
 def import_onnx() -> Any:
-    """Return the package onnx, or say how to get it."""
+    """Return the package onnx, or say how to install it."""
     try:
         import onnx
     except ImportError as error:
@@ -35,6 +31,13 @@ def import_onnx() -> Any:
 class Graph:
     """The nodes and constants of a graph.
 
+    Parameters
+    ----------
+    max_bytes : int, default=2**31 - 2**20
+        The most bytes of constants: protobuf's limit of 2 GB, less 1 MB for the nodes.
+    small : int, default=64
+        Equal constants of up to so many entries are stored once.
+
     Examples
     --------
     >>> from manyclass.onnx.graph import Graph
@@ -45,8 +48,9 @@ class Graph:
     (['Add'], 1)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_bytes: int = 2**31 - 2**20, small: int = 64) -> None:
         self._onnx = import_onnx()
+        self._max_bytes, self._max_small = max_bytes, small
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self._small: dict[tuple[str, tuple[int, ...], str], str] = {}
@@ -71,17 +75,18 @@ class Graph:
 
     def constant(self, array: NDArray[Any]) -> str:
         """Return the name of a constant; small ones that are equal share it."""
-        array = np.array(array, order="C")  # a copy: the graph is not to change with the model
-        key = array.dtype.str, array.shape, repr(array.tolist()) if array.size <= SMALL else ""
+        array = np.array(array, order="C")  # a copy: the graph must not change with the model
+        is_small = array.size <= self._max_small
+        key = array.dtype.str, array.shape, repr(array.tolist()) if is_small else ""
         if key in self._small:
             return self._small[key]
         name = f"constant_{len(self.constants) + 1}"
-        if array.size <= SMALL:
+        if is_small:
             self._small[key] = name
         self._n_bytes += array.nbytes
-        if self._n_bytes > MOST_BYTES:
+        if self._n_bytes > self._max_bytes:
             raise ValueError(
-                "the model has more than 2 GB of numbers, the limit of the ONNX format: fit it on "
+                "the model has more than 2 GB of numbers, the limit of the ONNX format. Fit it on "
                 "fewer samples or features, or with another estimator or a smaller code."
             )
         self.constants.append(self._onnx.numpy_helper.from_array(array, name))

@@ -1,4 +1,4 @@
-"""to_onnx: a fitted classifier as one graph."""
+"""The function to_onnx: export a fitted classifier as one graph."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from manyclass.onnx.score_ops import plan_scores
 if TYPE_CHECKING:
     import onnx
 
-LEAST_OPSET = 13  # the first in which sums take their axes as an input
+LEAST_OPSET = 13  # the first one whose ReduceSum takes the axes as an input (ONNX operators)
 
 
 def to_onnx(
@@ -33,14 +33,14 @@ def to_onnx(
     opset: int = 17,
     name: str = "manyclass",
 ) -> onnx.ModelProto:
-    """Return a fitted classifier as an ONNX graph, for predictions without Python.
+    """Export a fitted classifier as an ONNX graph, for predictions without Python.
 
     Needs the package ``onnx``: ``pip install 'manyclass[onnx]'``.
 
     Parameters
     ----------
     model : CoupledClassifier, CoupledSVC or Pipeline
-        Fitted. A pipeline ends in one of the two, and what comes before are
+        Fitted. A pipeline ends in one of the two. Its other steps may be
         :class:`~sklearn.preprocessing.StandardScaler`,
         :class:`~sklearn.preprocessing.MinMaxScaler`,
         :class:`~sklearn.preprocessing.MaxAbsScaler` or
@@ -55,14 +55,14 @@ def to_onnx(
     Returns
     -------
     onnx.ModelProto
-        With input ``X`` of shape (n, n_features), n any number of rows, 0 included; and
-        outputs ``probabilities`` of shape (n, k) and ``labels`` of shape (n,), which are
-        int64 or strings as ``classes_`` are. Its metadata name the classes.
+        The input is ``X`` of shape (n, n_features), with any number of rows n. The outputs are
+        ``probabilities`` of shape (n, k) and ``labels`` of shape (n,), int64 or strings like
+        ``classes_``. The metadata hold the classes.
 
     Raises
     ------
     NotImplementedError
-        If parts of the model have no graph. All of them are listed, with the reasons.
+        If parts of the model cannot be exported. The message lists them, with the reasons.
 
     Notes
     -----
@@ -73,15 +73,15 @@ def to_onnx(
     "ht-noniterative", "vote", "noniterative", "normalize") and the trained ones
     ("softmax", "softmax-simplified"). Codes: all.
 
-    Probabilities are those of ``predict_proba`` for the same numbers in float64, up to
-    rounding. The label is the first of the classes of the largest probability: "vote"
-    chooses at random among classes that tie. Values are not checked: rows with NaN or
-    infinity, which ``predict_proba`` refuses, get an answer without meaning.
+    Probabilities are those of ``predict_proba`` for the same numbers in float64, up to rounding.
+    If several classes have the largest probability, the label is the first of them; the rule
+    "vote" of this package chooses one at random. The graph does not check values: for rows with
+    NaN or infinity, which ``predict_proba`` refuses, the result has no meaning.
 
-    All rows of a call are worked on at once. Memory grows with their number times the
-    support vectors of one class for kernel machines, and times a few k² for "wlw1" and
-    "wlw2": pass large data in batches. Support vectors of a model that was fitted on sparse
-    data are stored, and rows are read, as dense arrays.
+    The graph works on all rows of a call at once. For kernel machines, memory grows with the number
+    of rows times the support vectors of one class; for "wlw1" and "wlw2", times a few k². Pass
+    large data in batches. Rows are dense, and support vectors are stored as dense arrays, also for
+    models that were fitted on sparse data.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def to_onnx(
     >>> [value.name for value in graph.graph.output]
     ['probabilities', 'labels']
 
-    It is saved by ``onnx.save(graph, path)``, and run by ONNX Runtime, here from Python:
+    Save it with ``onnx.save(graph, path)``. ONNX Runtime runs it, here from Python:
 
     >>> import onnxruntime
     >>> session = onnxruntime.InferenceSession(graph.SerializeToString())
@@ -142,7 +142,7 @@ def _open(model: Any) -> tuple[list[Any], CoupledBase]:
 
 
 def _plan(steps: list[Any], classifier: Any) -> list[Piece]:
-    """Return the pieces of the chain and, last, that of the labels; or all that has none."""
+    """Return the pieces of the graph, the labels last, or raise all reasons against it."""
     code, d = classifier.code_, classifier.n_features_in_
     plans: list[Callable[[], Piece]] = [
         *(partial(plan_scaler, step) for step in steps),
@@ -164,7 +164,7 @@ def _plan(steps: list[Any], classifier: Any) -> list[Piece]:
 
 
 def _plan_labels(classes: NDArray[Any]) -> Piece:
-    """Return the piece (k, n) -> (n,) that names the class of the largest value."""
+    """Return the piece (k, n) -> (n,) that gives the class of the largest value."""
     constant = _as_tensor(classes)
 
     def piece(graph: Graph, p: str) -> str:
@@ -175,7 +175,7 @@ def _plan_labels(classes: NDArray[Any]) -> Piece:
 
 
 def _as_tensor(classes: NDArray[Any]) -> NDArray[Any]:
-    """Return the classes in a type that tensors have."""
+    """Return the classes in a type that ONNX has."""
     kind = classes.dtype.kind
     if kind == "i" or (kind == "u" and classes.max() <= np.iinfo(np.int64).max):
         return classes.astype(np.int64)
@@ -219,7 +219,7 @@ def _make_model(
     model = helper.make_model(
         body,
         opset_imports=opsets,
-        # The oldest format that will do: runtimes refuse newer ones than they know.
+        # The oldest format that is sufficient: runtimes refuse formats that they do not know.
         ir_version=helper.find_min_ir_version_for(opsets),
         producer_name="manyclass",
         producer_version=__version__,

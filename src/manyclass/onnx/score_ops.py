@@ -47,7 +47,7 @@ def plan_scores(bank: Bank, code: NDArray[np.int8], n_features: int) -> Piece:
     if type(bank) in (KernelBank, KernelLogisticBank):
         margins = _plan_kernel_machines(bank, code, n_features)
         return _with_link(margins, bank.kind == PROBABILITY, huber=False)
-    if bank.constant.all():  # one side only, in all columns: nothing was fitted
+    if bank.constant.all():  # all columns have one side only: no model was fitted
         certain = np.array([model.margin for model in bank.models])
         margins = _linear(np.zeros((len(certain), n_features)), certain)
         return _with_link(margins, bank.kind == PROBABILITY, huber=False)
@@ -70,7 +70,7 @@ def _why_not(learners: set[type]) -> str:
 
 
 def _with_link(margins: Piece, probability: bool, huber: bool) -> Piece:
-    """Follow margins by what makes them probabilities, if that is what the bank answers."""
+    """Convert margins to probabilities, if the bank returns these."""
     if not probability:
         return margins
 

@@ -1,7 +1,7 @@
-"""Pictures of probabilities and codes, in the manner of scikit-learn's displays.
+"""Pictures of probabilities and codes, as display classes like those of scikit-learn.
 
-They are drawn with matplotlib, which ``pip install 'manyclass[app]'`` brings; without
-it this package can be imported, but nothing can be drawn.
+Drawing needs matplotlib, which ``pip install 'manyclass[app]'`` brings. Without it this package
+can be imported, but it draws nothing.
 """
 
 from __future__ import annotations

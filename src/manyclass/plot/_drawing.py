@@ -1,4 +1,4 @@
-"""What the displays share: axes, colours, names of classes that are safe to draw."""
+"""Helpers of all displays: axes, colours, and names of classes that are safe to draw."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyclass._lib.extras import import_extra
 from manyclass._lib.messages import printable, shorten
 
-LONGEST_TITLE = 40  # characters of the name of a model
-POINTS_PER_INCH = 72
-LETTER_WIDTH, LINE_HEIGHT = 0.6, 1.25  # of the size of the font, about
+POINTS_PER_INCH = 72  # the definition of a point in typesetting on computers
 
 # M. Okabe, K. Ito (2008), Color universal design; without yellow, which is lost on white.
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
@@ -41,7 +39,7 @@ def axes_for(display: object, ax: Any, **options: Any) -> Any:
 
 
 def merged(defaults: dict[str, Any], given: dict[str, Any], artist: type) -> dict[str, Any]:
-    """Return the style of an artist, what is given first, under whichever alias."""
+    """Return the style of an artist: the given options, under any alias, and the defaults."""
     from matplotlib.cbook import normalize_kwargs
 
     return normalize_kwargs(defaults, artist) | normalize_kwargs(given, artist)
@@ -53,7 +51,7 @@ def merged(defaults: dict[str, Any], given: dict[str, Any], artist: type) -> dic
 
 
 def literal(text: str) -> str:
-    """Write a text so that matplotlib draws it as it is: no mathematics between dollars."""
+    """Escape a text so that matplotlib does not read mathematics between dollars."""
     import matplotlib
 
     # matplotlib undoes the escape just where it would have looked for mathematics.
@@ -61,19 +59,19 @@ def literal(text: str) -> str:
 
 
 def legend_label(text: str) -> str:
-    """Write a text for a legend, which leaves out what begins with an underscore."""
+    """Write a text for a legend; legends leave out texts that begin with an underscore."""
     return literal(f" {text}" if text.startswith("_") else text)
 
 
 def without_tex(texts: Iterable[Any]) -> None:
-    """Keep names away from LaTeX, which would stumble on ``_``, ``&`` and ``#``."""
+    """Do not let LaTeX draw names: it fails on ``_``, ``&`` and ``#``."""
     for text in texts:
         text.set_usetex(False)
 
 
 def short_title(name: str) -> str:
-    """Write the name of a model on one line, which is not too long."""
-    return shorten(printable(name), LONGEST_TITLE)
+    """Write the name of a model on one line of at most 40 characters."""
+    return shorten(printable(name), 40)
 
 
 def set_title(ax: Any, name: str | None, **options: Any) -> None:
@@ -110,8 +108,7 @@ def class_labels(y: ArrayLike, classes: ArrayLike | None) -> list[Any]:
 def room(ax: Any, proportion: float | None = None) -> tuple[float, float]:
     """Return the width and height of the axes, in letters and lines of tick labels.
 
-    With a proportion of height to width that is to be kept, it is the largest box of that
-    proportion within the axes.
+    With a fixed proportion of height to width, it is the largest such box within the axes.
     """
     import matplotlib
     from matplotlib.font_manager import FontProperties
@@ -122,7 +119,8 @@ def room(ax: Any, proportion: float | None = None) -> tuple[float, float]:
     if proportion is not None:
         width, height = min(width, height / proportion), min(height, width * proportion)
     points = POINTS_PER_INCH / ax.figure.dpi / size
-    return width * points / LETTER_WIDTH, height * points / LINE_HEIGHT
+    letter_width, line_height = 0.6, 1.25  # about, in sizes of the font
+    return width * points / letter_width, height * points / line_height
 
 
 def width_of(texts: Iterable[str], setting: Literal["axes.titlesize", "ytick.labelsize"]) -> float:
@@ -132,7 +130,7 @@ def width_of(texts: Iterable[str], setting: Literal["axes.titlesize", "ytick.lab
     from matplotlib.textpath import text_to_path
 
     font = FontProperties(size=matplotlib.rcParams[setting])
-    with warnings.catch_warnings():  # of letters that the font lacks, when they are drawn
+    with warnings.catch_warnings():  # matplotlib warns of missing letters when it draws them
         warnings.simplefilter("ignore")
         sizes = [text_to_path.get_text_width_height_descent(t, font, False)[0] for t in texts]
     return max(sizes, default=0.0) / POINTS_PER_INCH
@@ -155,7 +153,7 @@ def probabilities_of(estimator: Any, X: Any) -> NDArray[np.float64]:
 
 
 def last_step(estimator: Any, X: Any = None) -> tuple[Any, Any]:
-    """Return the classifier in a search and at the end of a pipeline, and X as it gets there."""
+    """Return the classifier within searches and pipelines, and X as it receives it."""
     while True:
         if hasattr(estimator, "best_estimator_"):  # of a search
             estimator = estimator.best_estimator_

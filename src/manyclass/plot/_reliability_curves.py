@@ -18,8 +18,6 @@ from manyclass.metrics import (
     wilson_interval,
 )
 
-HISTOGRAM_BINS = 25
-
 Floats = NDArray[np.float64]
 
 
@@ -34,11 +32,11 @@ class Reliability(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What a reliability diagram shows."""
+    """The numbers of a reliability diagram."""
 
     curves: list[Reliability]
     classwise_error: float
-    """Of all classes, whichever are shown."""
+    """The class-wise calibration error of all classes, also those that are not shown."""
     histogram: Floats
     """Share of the stated probabilities in each part of [0, 1]."""
 
@@ -94,8 +92,8 @@ def _with_interval(bins: Bins, confidence: float) -> Reliability:
     return Reliability(bins.curve, lower, upper, calibration_error(bins.curve))
 
 
-def _histogram(stated: Floats, weight: Floats) -> Floats:
+def _histogram(stated: Floats, weight: Floats, n_bins: int = 25) -> Floats:
     """Return the share of weight in each part of [0, 1], over all columns."""
     weights = np.broadcast_to(weight[:, None], stated.shape)
-    counts, _ = np.histogram(stated, bins=HISTOGRAM_BINS, range=(0, 1), weights=weights)
+    counts, _ = np.histogram(stated, bins=n_bins, range=(0, 1), weights=weights)
     return counts / counts.sum()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 STRIP = "stated probabilities"  # the label by which a second display finds the histogram
-STRIP_HEIGHT = 0.16  # of the axes
 
 
 def strip_of(ax: Any) -> Any:
@@ -13,11 +12,11 @@ def strip_of(ax: Any) -> Any:
     return next((child for child in ax.child_axes if child.get_label() == STRIP), None)
 
 
-def add_strip(ax: Any) -> Any:
-    """Add axes for the histogram, at the bottom of the diagram and within it."""
+def add_strip(ax: Any, height: float = 0.16) -> Any:
+    """Add axes for the histogram at the bottom of the diagram; ``height`` is a share of it."""
     from matplotlib.ticker import LogLocator, NullLocator
 
-    strip = ax.inset_axes([0, 0, 1, STRIP_HEIGHT], sharex=ax, label=STRIP)
+    strip = ax.inset_axes([0, 0, 1, height], sharex=ax, label=STRIP)
     strip.patch.set_alpha(0)
     strip.spines[["left", "right", "bottom"]].set_visible(False)
     strip.spines["top"].set_color("0.8")

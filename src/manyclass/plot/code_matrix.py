@@ -1,8 +1,9 @@
-"""A code matrix as a picture: which classes each binary problem puts against which."""
+"""A picture of a code matrix: the positive and negative classes of each column."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,31 @@ from manyclass.plot._drawing import (
     without_tex,
 )
 
-# Told apart by hue in every kind of colour blindness, and by lightness alone in grey print.
+# They differ in hue for all kinds of colour blindness, and in lightness in grey print.
 ENTRY_COLORS = {-1: COLORS[1], 0: "#F2F2F2", 1: COLORS[0]}
 SIGNS = {-1: "\N{MINUS SIGN}", 0: "", 1: "+"}
-SIGNED = 20  # rows and columns up to which signs are written into the cells
-WIDEST = 1.5  # columns per row up to which the cells of a larger code are squares, too
-LARGEST_CELL, LARGEST_WIDTH, LARGEST_HEIGHT = 0.32, 6.6, 4.6  # of a new figure, in inches
-LEGEND_WIDTH, MARGINS = 1.7, 0.8  # inches; the margins have room for the label of the names
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Sizes of the picture, in inches. All are choices, made by eye."""
+
+    signed: int = 20
+    """The most rows and columns of a code whose cells show signs."""
+    widest: float = 1.5
+    """The most columns per row of a larger code whose cells are squares."""
+    cell: float = 0.32
+    """Largest width and height of a cell."""
+    width: float = 6.6
+    height: float = 4.6
+    """Largest width and height of all cells."""
+    legend: float = 1.7
+    """Width of the legend."""
+    margins: float = 0.8
+    """Both margins, with room for the label of the names."""
+
+
+LAYOUT = _Layout()
 
 
 class CodeMatrixDisplay:
@@ -58,7 +77,7 @@ class CodeMatrixDisplay:
 
     See Also
     --------
-    manyclass.codes.audit : What a code is worth, in numbers.
+    manyclass.codes.audit : Quality of a code matrix, in numbers.
 
     Examples
     --------
@@ -95,9 +114,9 @@ class CodeMatrixDisplay:
         self.ax_ = axes_for(self, ax, figsize=_figure_size(code, names, name))
         self.figure_ = self.ax_.figure
         if ax is None:
-            self.ax_.set_anchor("W")  # what is above narrow cells has room on the right
+            self.ax_.set_anchor("W")  # a title above narrow cells has room on the right
         self.im_ = self.ax_.imshow(code, **(_image_options(code) | kwargs))
-        self.text_ = self._write_signs(code) if max(code.shape) <= SIGNED else []
+        self.text_ = self._write_signs(code) if max(code.shape) <= LAYOUT.signed else []
         self._name_rows(names)
         self._number_columns(code.shape[1])
         self._add_legend()
@@ -105,7 +124,7 @@ class CodeMatrixDisplay:
         return self
 
     def _write_signs(self, code: Any) -> list[Any]:
-        """Write the signs, and part the cells by lines."""
+        """Write the signs, and draw lines between the cells."""
         k, n_columns = code.shape
         lines = {"color": "white", "lw": 1}
         self.ax_.hlines(np.arange(k + 1) - 0.5, -0.5, n_columns - 0.5, **lines)
@@ -121,7 +140,7 @@ class CodeMatrixDisplay:
         return room(self.ax_, None if self.ax_.get_aspect() == "auto" else k / n_columns)
 
     def _name_rows(self, names: list[str]) -> None:
-        """Name as many rows as there is room for, evenly."""
+        """Name as many rows as there is room for, at equal distances."""
         step = _step(len(names), self._room()[1])
         rows = np.arange(0, len(names), step)
         labels = self.ax_.set_yticks(rows, [literal(names[c]) for c in rows])
@@ -242,7 +261,7 @@ class CodeMatrixDisplay:
 
 
 def _has_squares(k: int, n_columns: int) -> bool:
-    return max(k, n_columns) <= max(SIGNED, WIDEST * min(k, n_columns))
+    return max(k, n_columns) <= max(LAYOUT.signed, LAYOUT.widest * min(k, n_columns))
 
 
 def _image_options(code: Any) -> dict[str, Any]:
@@ -260,25 +279,25 @@ def _image_options(code: Any) -> dict[str, Any]:
 
 
 def width_beside(names: list[str], cells: float = 0.0, title: str | None = None) -> float:
-    """Return the inches that names, and cells or what is above them, take side by side."""
-    above = max(cells, LEGEND_WIDTH)
+    """Return the width of the names and, beside them, the cells with legend and title."""
+    above = max(cells, LAYOUT.legend)
     if title is not None:
         above = max(above, width_of([short_title(title)], "axes.titlesize"))
-    return width_of(names, "ytick.labelsize") + above + MARGINS
+    return width_of(names, "ytick.labelsize") + above + LAYOUT.margins
 
 
 def _figure_size(code: Any, names: list[str], title: str | None) -> tuple[float, float]:
     """Return inches: enough for the cells of a small code, bounded for a large one."""
     k, n_columns = code.shape
-    across = min(LARGEST_CELL, LARGEST_WIDTH / n_columns)
-    down = min(LARGEST_CELL, LARGEST_HEIGHT / k)
+    across = min(LAYOUT.cell, LAYOUT.width / n_columns)
+    down = min(LAYOUT.cell, LAYOUT.height / k)
     if _has_squares(k, n_columns):
         across = down = min(across, down)
     return width_beside(names, across * n_columns, title), 1.5 + down * k
 
 
 def _step(n: int, most: float) -> int:
-    """Return the least of 1, 2, 5, 10, 20, ... that leaves no more than ``most`` of n."""
+    """Return the least step of 1, 2, 5, 10, 20, ... that shows at most ``most`` of n."""
     step, factors = 1, [2.0, 2.5, 2.0]
     while n / step > max(most, 1.0):
         step = int(step * factors[0])

@@ -1,4 +1,4 @@
-"""How far the binary models contradict each other, where the label is right and where not."""
+"""Histograms of incoherence: how far the binary models contradict each other."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ GROUPS = {True: ("right", COLORS[0], None), False: ("wrong", COLORS[3], "////")}
 
 
 class IncoherenceDisplay:
-    """Histograms of a model's incoherence, of right and of wrong predictions.
+    """Histograms of the incoherence of a model, for right and for wrong predictions.
 
     Use :meth:`from_estimator` or :meth:`from_values` to create one. The incoherence of a
     row is the root-mean-square difference between the binary probabilities and those
-    that the coupled ones imply. Each histogram has area 1, however few the wrong
-    predictions are; the legend says how many there are. Either may have the larger
-    values.
+    that the coupled ones imply. Each histogram has area 1, even if there are few wrong
+    predictions; the legend shows their numbers. Either group may have the larger values.
 
     Parameters
     ----------
@@ -41,14 +40,14 @@ class IncoherenceDisplay:
     sample_weight : array of shape (n,), optional
         Sample weights; equal when omitted.
     name : str, optional
-        Name of the model: the title.
+        Name of the model, which is the title.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     edges_ : ndarray of shape (n_bins + 1,)
-        The edges of the bins, the same for both.
+        The edges of the bins of both histograms.
     densities_ : dict of bool to ndarray of shape (n_bins,)
         Heights of the histograms, of right (True) and wrong predictions.
     patches_ : dict of bool to matplotlib StepPatch
@@ -92,7 +91,7 @@ class IncoherenceDisplay:
         ax : matplotlib Axes, optional
             Axes to draw on; those of a new figure when omitted.
         name : str, optional
-            Title, in place of the one stored.
+            Title, instead of the attribute ``name``.
         n_bins : int, default=30
             Number of bins, from 0 to the largest incoherence.
         **kwargs : dict
@@ -158,7 +157,7 @@ class IncoherenceDisplay:
         estimator : CoupledClassifier, CoupledSVC, or a pipeline that ends with one
             Fitted, with a coupling rule as combiner.
         X : array-like, DataFrame or sparse matrix of shape (n, n_features)
-            Data it has not been fitted on.
+            Data that the estimator was not fitted on.
         y : array-like of shape (n,)
             True labels.
         sample_weight : array-like of shape (n,), optional

@@ -1,4 +1,4 @@
-"""Reliability diagrams for many classes: what was stated against what came."""
+"""Reliability diagrams for many classes: stated probabilities against observed frequencies."""
 
 from __future__ import annotations
 
@@ -27,35 +27,34 @@ from manyclass.plot._reliability_curves import Floats, Reliability, judged_colum
 from manyclass.plot._strip import add_strip, strip_of
 
 DIAGONAL = "perfectly calibrated"
-FLOOR = -0.28  # where the vertical axis begins: the histogram lies below 0
-MOST_NAMED = 10  # curves that are all named in the legend
-NAMED_OF_MORE = 5  # the worst ones, where there are more
+MOST_NAMED = 10  # a choice: of more curves, the legend names only the worst
+NAMED_OF_MORE = 5  # and so many of these
 LINE_STYLES = ("-", "--", ":", "-.")
 
 
 class ReliabilityDisplay:
     """Reliability diagram of the probabilities of many classes.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions` to create one. Either the
-    confidence in the predicted label is judged, by one curve, or the probability of
-    each class, by a curve each. Bars are Wilson's confidence intervals of the
-    observed frequencies. The strip at the bottom is a histogram of the stated
-    probabilities, on a logarithmic scale. All calibration errors in the legend are over the
-    bins of the picture: compare those of equal bins.
+    Use :meth:`from_estimator` or :meth:`from_predictions` to create one. The diagram shows either
+    the confidence in the predicted label, as one curve, or the probability of each class, as a
+    curve for each class. Bars are Wilson's confidence intervals of the observed frequencies. The
+    strip at the bottom is a histogram of the stated probabilities, on a logarithmic scale. The
+    calibration errors in the legend use the bins of the picture: compare only errors of equal
+    bins.
 
     A second display may be drawn over a first: pass its ``ax_``.
 
     Parameters
     ----------
     curves : list of Reliability
-        The curves: each of a :class:`~manyclass.metrics.ReliabilityCurve`, the ends
-        of its intervals, and its calibration error.
+        The curves. Each has a :class:`~manyclass.metrics.ReliabilityCurve`, the ends of its
+        intervals, and its calibration error.
     classwise_error : float, optional
         :func:`~manyclass.metrics.classwise_calibration_error`, for the legend.
     histogram : array of shape (m,), optional
-        Share of the stated probabilities in m parts of [0, 1], all equally wide.
+        Share of the stated probabilities in m parts of [0, 1] of equal width.
     class_names : list of str, optional
-        The class that each curve judges; left out if it is the predicted label.
+        The class of each curve; None for the curve of the predicted label.
     name : str, optional
         Name of the classifier, for the legend.
 
@@ -117,15 +116,15 @@ class ReliabilityDisplay:
     ) -> ReliabilityDisplay:
         """Draw the diagram.
 
-        Of more than 10 curves only the 5 farthest from the diagonal are named in the
-        legend; the others are grey and have no bars.
+        With more than 10 curves, the legend names only the 5 that are farthest from the diagonal.
+        The others are grey and have no bars.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Axes to draw on; those of a new figure when omitted.
         name : str, optional
-            Name of the classifier, in place of the one stored.
+            Name of the classifier, instead of the attribute ``name``.
         ref_line : bool, default=True
             Draw the diagonal.
         **kwargs : dict
@@ -167,7 +166,7 @@ class ReliabilityDisplay:
         if self.class_names is None:
             labels, styles = [self._top_label(name)], [_style(before)]
         else:
-            # A line of the legend that stands before those of its curves.
+            # A line of the legend above those of its curves.
             self.ax_.errorbar([], [], fmt=" ", label=legend_label(self._heading(name)))
             labels = self._class_labels()
             line = {"ls": LINE_STYLES[headings % len(LINE_STYLES)]}
@@ -193,7 +192,7 @@ class ReliabilityDisplay:
             bars.set_alpha(0.5)
 
     def _named(self) -> list[int]:
-        """Return the curves that are named, in their order."""
+        """Return the indices of the curves that the legend names."""
         if len(self.curves) <= MOST_NAMED:
             return list(range(len(self.curves)))
         errors = np.array([reliability.error for reliability in self.curves])
@@ -234,8 +233,9 @@ class ReliabilityDisplay:
         least = min([1e-3, *shares[shares > 0]])
         strip.set_ylim(min(least / 2, strip.get_ylim()[0]), 1)
 
-    def _make_room(self) -> None:
-        self.ax_.set_ylim(FLOOR, 1.02)
+    def _make_room(self, floor: float = -0.28) -> None:
+        """Start the vertical axis at ``floor``; the histogram lies below 0."""
+        self.ax_.set_ylim(floor, 1.02)
         self.ax_.set_yticks(np.linspace(0, 1, 6))
 
     def _label_axes(self) -> None:
@@ -244,7 +244,7 @@ class ReliabilityDisplay:
             "confidence in the predicted label" if top else "stated probability of the class"
         )
         self.ax_.set_ylabel("frequency of being right" if top else "frequency of the class")
-        # Many classes need a place beside the curves, where the layout can make one.
+        # The legend of many classes is beside the curves, if the layout can make room.
         beside = not top and self.figure_.get_layout_engine() is not None
         place = {"bbox_to_anchor": (1, 1), "frameon": False} if beside else {"framealpha": 0.7}
         legend = self.ax_.legend(loc="upper left", fontsize="small", **place)
@@ -275,7 +275,7 @@ class ReliabilityDisplay:
         estimator : classifier with ``predict_proba``
             Fitted; it may be a pipeline.
         X : array-like, DataFrame or sparse matrix of shape (n, n_features)
-            Data it has not been fitted on.
+            Data that the estimator was not fitted on.
         y : array-like of shape (n,)
             True labels.
         per_class, labels, n_bins, strategy, confidence, class_names, sample_weight
@@ -348,10 +348,9 @@ class ReliabilityDisplay:
         y_prob : array-like of shape (n, k)
             Class probabilities.
         per_class : bool, default=False
-            Judge the probability of each class, rather than the confidence in the
-            predicted label.
+            Show the probability of each class instead of the confidence in the predicted label.
         labels : iterable of labels, optional
-            Judge the probabilities of these classes only.
+            Show only the probabilities of these classes.
         classes : array-like of shape (k,), optional
             Label of each column of `y_prob`: ``classes_`` of the classifier. The sorted
             labels of `y_true` when omitted.
@@ -359,18 +358,17 @@ class ReliabilityDisplay:
             Number of bins.
         strategy : {"uniform", "quantile", "variance"}, optional
             Bins of equal width on [0, 1], of equal weight, or of equal variance (the sum
-            of ``p (1 - p)``). When omitted, "quantile" for the predicted label, but
-            "variance" for classes: most of their probabilities are near 0, and so would
-            be most bins of equal weight, while most of equal width would be near empty.
+            of ``p (1 - p)``). By default "quantile" for the predicted label and "variance" for
+            classes. Most probabilities of a class are near 0: most bins of equal weight would be
+            there, and most bins of equal width would be nearly empty.
         confidence : float, default=0.95
-            Of the intervals that are drawn as bars.
+            Confidence level of the bars.
         class_names : sequence of k str, optional
-            What to call the classes, in the order of the columns; their labels when
-            omitted.
+            Names of the classes, in the order of the columns; their labels when omitted.
         sample_weight : array-like of shape (n,), optional
-            Sample weights; equal when omitted. The intervals take the effective number
-            of samples in a bin, which the scale of the weights does not change: weights
-            are how much a sample matters, not how often it was seen.
+            Sample weights; equal when omitted. The intervals use the effective number of samples
+            in a bin, which does not depend on the scale of the weights: a weight is the importance
+            of a sample, not a number of copies.
         name : str, optional
             Name of the classifier, for the legend.
         ax : matplotlib Axes, optional
@@ -423,7 +421,7 @@ def _style(index: int) -> dict[str, Any]:
 
 
 def _earlier(ax: Any) -> tuple[int, int]:
-    """Return how many curves and headings earlier displays have named on the axes."""
+    """Return the numbers of curves and headings that earlier displays named on the axes."""
     from matplotlib.container import ErrorbarContainer
 
     lines = [drawn.lines[0] for drawn in ax.containers if isinstance(drawn, ErrorbarContainer)]

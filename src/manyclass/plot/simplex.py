@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from manyclass._lib.messages import LONGEST, distinct_names
+from manyclass._lib.messages import distinct_names
 from manyclass.combiners.coupling import couple
 from manyclass.metrics import check_predictions
 from manyclass.plot._drawing import (
@@ -34,10 +34,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
-MIDDLES = (CORNERS[[0, 1, 2]] + CORNERS[[1, 2, 0]]) / 2  # of the sides
-POINTS_PER_LINE = 120
-MARGIN = 0.12  # around the triangle
-WIDTH, HEIGHT = 1 + 2 * MARGIN, 1.12  # with it
+MARGIN, HEIGHT = 0.12, 1.12  # around the triangle, and with it; its sides are 1. Chosen by eye
 CYCLE = np.array(
     [[0.0, 1.0, -1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 0.0]]
 )  # 0 beats 1 beats 2 beats 0
@@ -47,22 +44,22 @@ class SimplexDisplay:
     """Probabilities of three classes as points in a triangle.
 
     Use :meth:`from_estimator`, :meth:`from_predictions` or :meth:`from_rule` to create
-    one. Each corner is a class and certain of it, the centre is (1/3, 1/3, 1/3); the
-    distance from the side opposite a corner is that class's probability. Points have the
-    colour and shape of their true class. Thin lines part the regions where a class is
-    the most probable one: a point in the region of another corner is an error.
+    one. At each corner one class has probability 1, and the centre is (1/3, 1/3, 1/3). The
+    distance from the side opposite a corner is the probability of its class. Points have the
+    colour and shape of their true class. Thin lines separate the regions of the most probable
+    class: a point in the region of another corner is an error.
 
     Parameters
     ----------
     p : array of shape (n, 3), optional
         Class probabilities.
     target : int array of shape (n,), optional
-        Index of the true class of each point; all look alike when omitted.
+        Index of the true class of each point; all points look the same when omitted.
     class_names : list of 3 str, optional
         Names of the classes; their numbers when omitted.
     grid : array of shape (3, m, points, 3), optional
-        Lines of probabilities in the colour of each class, such as the images under a
-        coupling rule of those on which its probability is constant.
+        Lines of probabilities in the colour of each class, for example the result of a coupling
+        rule for lines on which the probability of the class is constant.
     name : str, optional
         Title.
 
@@ -106,14 +103,14 @@ class SimplexDisplay:
         self.name = name
 
     def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> SimplexDisplay:
-        """Draw the triangle and what is in it.
+        """Draw the triangle, its points and lines.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Axes to draw on; those of a new figure when omitted.
         name : str, optional
-            Title, in place of the one stored.
+            Title, instead of the attribute ``name``.
         **kwargs : dict
             For :meth:`matplotlib.axes.Axes.scatter`, which draws the points of each class.
 
@@ -137,7 +134,8 @@ class SimplexDisplay:
 
         ax = self.ax_
         ax.add_patch(_triangle())
-        borders = np.stack([MIDDLES, np.broadcast_to(CORNERS.mean(axis=0), (3, 2))], axis=1)
+        middles = (CORNERS[[0, 1, 2]] + CORNERS[[1, 2, 0]]) / 2  # of the sides
+        borders = np.stack([middles, np.broadcast_to(CORNERS.mean(axis=0), (3, 2))], axis=1)
         self.regions_ = ax.add_collection(
             LineCollection(list(borders), colors="0.4", lw=0.8, zorder=1)
         )
@@ -146,15 +144,16 @@ class SimplexDisplay:
         self._name_corners(names)
 
     def _name_corners(self, names: list[Any]) -> None:
-        """Name the corners; the two names at the bottom share its width."""
-        letters = room(self.ax_, HEIGHT / WIDTH)[0]
-        shown = distinct_names(names, int(np.clip(letters / 2 - 2, 4, LONGEST)))
+        """Write the names at the corners; the two at the bottom share the width."""
+        width = 1 + 2 * MARGIN
+        letters = room(self.ax_, HEIGHT / width)[0]
+        shown = distinct_names(names, int(np.clip(letters / 2 - 2, 4, 24)))
         self.corners_ = []
         for name, corner, edge, side in zip(
             shown, (0, 1), (-MARGIN, 1 + MARGIN), ("left", "right"), strict=False
         ):
-            # In the middle under the corner, but not beyond the axes.
-            fits = len(name) * WIDTH / letters <= 2 * MARGIN
+            # Centred under the corner, but within the axes.
+            fits = len(name) * width / letters <= 2 * MARGIN
             x, ha = (corner, "center") if fits else (edge, side)
             self.corners_.append(self.ax_.text(x, -0.03, literal(name), ha=ha, va="top"))
         x, y = CORNERS[2]
@@ -213,8 +212,7 @@ class SimplexDisplay:
         y : array-like of shape (n,)
             True labels.
         class_names : sequence of 3 str, optional
-            What to call the classes, in the order of ``classes_``; their labels when
-            omitted.
+            Names of the classes, in the order of ``classes_``; their labels when omitted.
         name : str, optional
             Title; none when omitted.
         ax : matplotlib Axes, optional
@@ -267,8 +265,7 @@ class SimplexDisplay:
             Label of each column of `y_prob`: ``classes_`` of the classifier. The sorted
             labels of `y_true` when omitted.
         class_names : sequence of 3 str, optional
-            What to call the classes, in the order of the columns; their labels when
-            omitted.
+            Names of the classes, in the order of the columns; their labels when omitted.
         name : str, optional
             Title; none when omitted.
         ax : matplotlib Axes, optional
@@ -305,14 +302,14 @@ class SimplexDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> SimplexDisplay:
-        """Draw what a coupling rule makes of binary models that contradict each other.
+        """Draw the result of a coupling rule for binary models that contradict each other.
 
-        Any three pairwise probabilities are those of some p, ``p_i / (p_i + p_j)``, with
-        a constant d added to the log-odds of class 0 against 1, of 1 against 2, and of 2
-        against 0. That d is all they can disagree by. The picture is the image of a
-        regular grid of p for one d; lines on which the probability of a class is constant
-        have the colour of that class. The grid stays even for ``d = 0``, and under the rule
-        "logit", which removes d, whatever it is.
+        Any three pairwise probabilities are those of some p, ``p_i / (p_i + p_j)``, with a
+        constant d added to the log-odds of class 0 against 1, of 1 against 2, and of 2 against 0.
+        So d measures their disagreement completely. The picture shows the result for a regular
+        grid of p and one d. Lines on which the probability of a class is constant have the colour
+        of that class. The grid stays regular for ``d = 0``, and for the rule "logit", which
+        removes any d.
 
         Parameters
         ----------
@@ -321,7 +318,7 @@ class SimplexDisplay:
         disagreement : float, default=1.0
             The constant d.
         n_lines : int, default=10
-            Into how many parts the grid divides each side.
+            The number of parts of each side of the grid.
         class_names : sequence of 3 str, optional
             Names of the classes; their numbers when omitted.
         name : str, optional
@@ -353,8 +350,10 @@ class SimplexDisplay:
         )
 
 
-def regular_grid(n_lines: int) -> Floats:
+def regular_grid(n_lines: int, n_points: int = 120) -> Floats:
     """Return lines ``p_c = t / n_lines`` of constant probability, for each class c.
+
+    Each line has ``n_points`` points.
 
     Examples
     --------
@@ -366,8 +365,8 @@ def regular_grid(n_lines: int) -> Floats:
     array([0.25, 0.25, ..., 0.25, 0.25])
     """
     t = np.arange(1, n_lines)[:, None] / n_lines
-    # Off the very sides, where pairwise probabilities would be 0 / 0.
-    along = np.linspace(1e-6, 1 - 1e-6, POINTS_PER_LINE)
+    # Not on the sides, where pairwise probabilities would be 0 / 0.
+    along = np.linspace(1e-6, 1 - 1e-6, n_points)
     first = np.stack([np.broadcast_to(t, (n_lines - 1, along.size)), (1 - t) * along], axis=-1)
     lines = np.concatenate([first, 1 - first.sum(axis=-1, keepdims=True)], axis=-1)
     return np.stack([np.roll(lines, c, axis=-1) for c in range(3)])

@@ -1,7 +1,8 @@
-"""Fitted models in files, by skops: what is not known to be harmless is not loaded.
+"""Fitted models in files. Only types that are known to be harmless are loaded.
 
-A file is a zip archive: what :func:`skops.io.dump` writes, and ``manyclass.json``, which
-tells what the model is before anything of it is made.
+A file is a zip archive. It holds what :func:`skops.io.dump` writes, and a description,
+``manyclass.json``, that can be read without loading the model. Classes of this package appear in
+it under stable identifiers; see :mod:`manyclass.storage.identifiers`.
 """
 
 from __future__ import annotations
@@ -18,41 +19,50 @@ from typing import Any
 
 from sklearn.exceptions import InconsistentVersionWarning
 
+import manyclass
 from manyclass._lib.extras import import_extra
 from manyclass._lib.files import replace_file
+from manyclass._lib.messages import warn
 from manyclass.storage._archive import (
     DESCRIPTION,
-    MOST_BYTES,
+    MAX_BYTES,
     check_versions,
     damaged,
     describe,
     parse_description,
     read_file,
     warn_of_scikit_learn,
+    with_schema,
 )
 from manyclass.storage._checks import check_arrays
 from manyclass.storage._parts import make_derived, without_derived
+from manyclass.storage.identifiers import UnknownIdentifier, full_name, to_identifiers, to_places
 from manyclass.storage.trusted import TRUSTED
 
 __all__ = ["TRUSTED", "load_model", "read_metadata", "save_model"]
 
-NEED = "stored models need"
+_NEED = "stored models need"
 
 
 def save_model(
     estimator, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a fitted estimator to a file: whole, or not at all.
+    """Write a fitted estimator to a file. If that fails, the earlier file stays.
 
     Parameters
     ----------
     estimator : fitted estimator
-        One of ours or scikit-learn's, or a pipeline of them.
+        An estimator of this package or of scikit-learn, or a pipeline of them.
     path : path
-        Where to; ``.skops`` is the custom. A file of that name is replaced; folders that are
-        missing are made.
+        The file, usually with the ending ``.skops``. An existing file is replaced. Missing
+        folders are created.
     metadata : dict, optional
-        Anything further that JSON can hold, to be had back by :func:`read_metadata`.
+        Further values that JSON can hold. :func:`read_metadata` returns them.
+
+    Warns
+    -----
+    UserWarning
+        If :func:`load_model` will need permission to load the model.
 
     Examples
     --------
@@ -69,29 +79,28 @@ def save_model(
     >>> (loaded.predict_proba(X) == model.predict_proba(X)).all()
     np.True_
     """
-    skops = import_extra("skops.io", NEED)
+    skops = import_extra("skops.io", _NEED)
     description = json.dumps(describe(estimator, metadata), indent=2)
-    # Written straight to the disk, an interrupt would leave half a model.
     buffer = io.BytesIO()
-    skops.dump(without_derived(estimator), buffer, compression=zipfile.ZIP_DEFLATED)
-    with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED) as archive:
+    skops.dump(without_derived(estimator), buffer, compression=zipfile.ZIP_STORED)
+    with zipfile.ZipFile(buffer, "a") as archive:
         archive.writestr(DESCRIPTION, description)
     content = buffer.getvalue()
     _warn_untrusted(_untrusted(skops, content, ()))
-    replace_file(path, content)
+    replace_file(path, with_schema(content, to_identifiers, zipfile.ZIP_DEFLATED))
 
 
 def load_model(
     path: str | os.PathLike[str],
     *,
     trusted: Sequence[str] = (),
-    max_bytes: int = MOST_BYTES,
+    max_bytes: int = MAX_BYTES,
 ):
     """Read an estimator from a file that :func:`save_model` wrote.
 
-    Only types that are known to do nothing but hold numbers are made: those of
-    ``TRUSTED`` and what skops trusts. No code comes from the file. The numbers are
-    whoever's wrote it: what a stranger's model predicts is not vouched for.
+    Only trusted types are created: those of ``TRUSTED`` and those that skops trusts. They hold
+    numbers and do nothing else. No code comes from the file. The numbers come from its author:
+    the predictions of a stranger's model may be anything.
 
     Parameters
     ----------
@@ -99,9 +108,9 @@ def load_model(
         The file.
     trusted : sequence of str, default=()
         Full names of further types to load, such as those of other libraries. Name only
-        what you know: a type may run code when it is made.
+        types that you know: a type may run code when it is created.
     max_bytes : int, default=2**32
-        Refuse files that take more than this when they are unpacked.
+        Refuse files that take more bytes than this when they are unpacked.
 
     Returns
     -------
@@ -119,33 +128,40 @@ def load_model(
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is no model, is damaged or too large, comes from a later version, or
-        holds types that are not trusted.
+        If the file is not a stored model, is damaged or too large, comes from a later version,
+        or holds types that are not trusted.
 
     Examples
     --------
     See :func:`save_model`.
     """
     path = Path(path)
-    skops = import_extra("skops.io", NEED)
+    skops = import_extra("skops.io", _NEED)
     content = read_file(path, max_bytes)
     description = parse_description(path, content)
     check_versions(path, description)
     warn_of_scikit_learn(description)
+    allowed = [full_name(name) for name in (*TRUSTED, *trusted)]
     try:
-        return _construct(skops, content, [*TRUSTED, *trusted])
+        content = with_schema(content, to_places)
+        return _construct(skops, content, allowed)
     except import_module("skops.io.exceptions").UntrustedTypesFoundException as error:
         strange = _untrusted(skops, content, trusted)
         raise ValueError(
             f"{path} holds types that are not trusted: {', '.join(strange)}. If you trust them "
-            f"and who made the file, pass trusted={strange!r} (--trust on the command line)."
+            f"and the author of the file, pass trusted={strange!r} (--trust on the command line)."
+        ) from error
+    except UnknownIdentifier as error:
+        raise ValueError(
+            f"{path} holds {error}, which manyclass {manyclass.__version__} does not have. Update "
+            "manyclass, or fit the model again."
         ) from error
     except Exception as error:
         raise damaged(path, error) from error
 
 
-def read_metadata(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) -> dict[str, Any]:
-    """Tell what a stored model is, without loading it.
+def read_metadata(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+    """Read the description of a stored model, without loading the model.
 
     Parameters
     ----------
@@ -158,8 +174,8 @@ def read_metadata(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) 
     -------
     dict
         "format", "versions" (of manyclass, scikit-learn, numpy and skops), "estimator",
-        "n_features", "features" (their names, or None), "classes" and "metadata", which is
-        what was given to :func:`save_model`.
+        "n_features", "features" (their names, or None), "classes" and "metadata" (the argument
+        of :func:`save_model`).
 
     Examples
     --------
@@ -172,7 +188,7 @@ def read_metadata(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) 
     ...     save_model(model, pathlib.Path(folder) / "iris.skops", metadata={"rows": 150})
     ...     described = read_metadata(pathlib.Path(folder) / "iris.skops")
     >>> described["estimator"], described["classes"], described["metadata"]
-    ('manyclass.svm.CoupledSVC', [0, 1, 2], {'rows': 150})
+    ('manyclass.CoupledSVC', [0, 1, 2], {'rows': 150})
     """
     path = Path(path)
     description = parse_description(path, read_file(path, max_bytes))
@@ -181,28 +197,28 @@ def read_metadata(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) 
 
 
 def _untrusted(skops, content: bytes, trusted: Sequence[str]) -> list[str]:
-    return sorted(set(skops.get_untrusted_types(data=content)) - {*TRUSTED, *trusted})
+    """Return the full names of the types in an archive that are not trusted."""
+    allowed = {full_name(name) for name in (*TRUSTED, *trusted)}
+    return sorted(set(skops.get_untrusted_types(data=content)) - allowed)
 
 
 def _warn_untrusted(strange: list[str]) -> None:
-    """Say now what would otherwise be found out when the model is needed."""
+    """Say now that the model will not load without permission."""
     nameless = [name for name in strange if "<" in name]
     if nameless:
         raise ValueError(
-            f"the model holds {', '.join(nameless)}, which no file can refer to: define it with a "
-            "name, in a module."
+            f"the model holds {', '.join(nameless)}, which a file cannot refer to. Define it with "
+            "a name, in a module."
         )
     if strange:
-        warnings.warn(
-            f"load_model will refuse this model unless it is told to trust {', '.join(strange)}: "
-            f"pass trusted={strange!r} there.",
-            UserWarning,
-            stacklevel=3,
+        warn(
+            f"load_model will refuse this model unless you trust {', '.join(strange)}: "
+            f"pass trusted={strange!r} there."
         )
 
 
 def _construct(skops, content: bytes, trusted: list[str]):
-    with warnings.catch_warnings():  # of what has been said once for all parts of the model
+    with warnings.catch_warnings():  # load_model has warned once for all parts of the model
         warnings.simplefilter("ignore", InconsistentVersionWarning)
         model = skops.loads(content, trusted=trusted)
     make_derived(model)

@@ -1,6 +1,6 @@
-"""What compiled code takes for granted of a model: places within arrays, and their shapes.
+"""Checks of the indices and shapes in a loaded model, which compiled code does not check.
 
-Numbers may be anything: a wrong one gives wrong answers. A wrong place gives a crash, or worse.
+A wrong number in a model gives wrong predictions. A wrong index or shape gives a crash, or worse.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from manyclass.fitting import CoupledBase
 from manyclass.learners import PairwiseNeighbors
 from manyclass.storage._parts import reachable
 
-LIBSVM_KERNELS = ("linear", "poly", "rbf", "sigmoid")  # of the samples themselves
+LIBSVM_KERNELS = ("linear", "poly", "rbf", "sigmoid")  # these take samples, not a kernel matrix
 
 
 def check_arrays(model) -> None:
-    """Raise a ``ValueError`` if compiled code might leave the arrays of a model."""
+    """Raise a ``ValueError`` if compiled code might read outside the arrays of a model."""
     for part in reachable(model):
         if issparse(part):
             part.check_format(full_check=True)
@@ -37,7 +37,7 @@ def check_arrays(model) -> None:
 
 
 def _coupled(model) -> bool:
-    """Scores, code and weights have a column for each binary model."""
+    """Check that scores, code and weights have a column for each binary model."""
     k, l = model.code_.shape
     shapes = np.shape(model.classes_), np.shape(model.weights_), len(model.bank_.models)
     fits = model.code_.dtype == np.int8 and shapes == ((k,), (l,), l)
@@ -64,7 +64,7 @@ def _linear_bank(bank) -> bool:
 
 
 def _pairwise_neighbors(learner) -> bool:
-    """Samples are class by class, and there are as many as are asked to vote."""
+    """Check that the samples are sorted by class, and that there are enough to vote."""
     n, n_features = learner._fit_X.shape
     of_class, most = learner._n_of_class, learner.n_neighbors_
     return (
@@ -78,7 +78,7 @@ def _pairwise_neighbors(learner) -> bool:
 
 
 def _dynamic_reliability(measure) -> bool:
-    """There is a row of slacks, and one of sides, for each sample that may be a neighbour."""
+    """Check that each possible neighbour has a row of slacks and a row of sides."""
     around = measure._neighbours
     n = around.index._fit_X.shape[0]
     (l,) = measure.static_.shape
@@ -86,7 +86,7 @@ def _dynamic_reliability(measure) -> bool:
 
 
 def _searched(estimator) -> bool:
-    """Neighbours that scikit-learn searches: their number, their features, their classes."""
+    """Check the neighbours of scikit-learn: their number, their features, their classes."""
     n, n_features = estimator._fit_X.shape
     fits = estimator.n_samples_fit_ == n and estimator.n_features_in_ == n_features
     if isinstance(estimator, KNeighborsClassifier | RadiusNeighborsClassifier):
@@ -98,7 +98,7 @@ def _searched(estimator) -> bool:
 
 
 def _libsvm(machine) -> bool:
-    """LIBSVM is given bare pointers: what is behind them is told by the numbers of vectors."""
+    """Check the arrays of a machine. LIBSVM gets bare pointers and the numbers of vectors."""
     of_class, (n,) = machine._n_support, machine.support_.shape
     (k,) = of_class.shape
     classifies = machine._impl in ("c_svc", "nu_svc")
@@ -111,7 +111,7 @@ def _libsvm(machine) -> bool:
         fits = not machine._sparse
     if machine.kernel in LIBSVM_KERNELS:
         fits &= machine.support_vectors_.shape[0] == n
-    else:  # a kernel matrix, of which the support vectors are columns
+    else:  # a kernel matrix, whose columns are support vectors
         places = machine.support_
         fits &= not machine._sparse and bool(((0 <= places) & (places < _columns(machine))).all())
     if classifies:
@@ -128,7 +128,7 @@ def _libsvm(machine) -> bool:
 
 
 def _columns(machine) -> int:
-    """Return how many columns a kernel matrix has when the machine is asked."""
+    """Return the number of columns of the kernel matrix in a prediction."""
     fitted_on = getattr(machine, "_BaseLibSVM__Xfit", None)
     n = machine.shape_fit_[0]
     return n if fitted_on is None or machine.kernel == "precomputed" else min(n, len(fitted_on))
@@ -145,4 +145,4 @@ CHECKS: tuple[Check, ...] = (
     (object, "n_samples_fit_", _searched),
     ((SVC, NuSVC, SVR, NuSVR, OneClassSVM), "support_", _libsvm),
 )
-"""Of which objects, once they have which attribute, what is checked."""
+"""Types, an attribute that only fitted objects have, and the check of such objects."""

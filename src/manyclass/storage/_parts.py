@@ -1,4 +1,4 @@
-"""The objects that a model consists of: left out of a file, and made again."""
+"""The objects that a model consists of. Some are not stored, but computed again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from manyclass.learners._binning import Bins
 
 
 def reachable(whole: Any) -> Iterator[Any]:
-    """Yield all objects that are part of a model, each once."""
+    """Yield all objects that are part of a model, each of them once."""
     seen: dict[int, Any] = {}
     waiting = [whole]
     while waiting:
@@ -35,9 +35,9 @@ def reachable(whole: Any) -> Iterator[Any]:
 
 
 def without_derived(estimator):
-    """Return a copy without what is better made again; its arrays are shared, not copied.
+    """Return a copy without the search trees of neighbours; it shares the arrays.
 
-    The trees of neighbour searches are full of places in memory, which nobody could check.
+    A tree holds indices that nothing can check. :func:`make_derived` builds it again.
     """
     memo: dict[int, Any] = {}
     for part in reachable(estimator):
@@ -49,13 +49,13 @@ def without_derived(estimator):
 
 
 def _tree_of(part: Any) -> type | None:
-    """Return the type of tree by which an estimator of scikit-learn searches neighbours."""
+    """Return the type of the search tree of an estimator, or None if it has none."""
     trees = {"kd_tree": KDTree, "ball_tree": BallTree}
     return trees.get(getattr(part, "_fit_method", "")) if hasattr(part, "_tree") else None
 
 
 def make_derived(model) -> None:
-    """Make again what :func:`without_derived` left out, and what would be trusted otherwise."""
+    """Build the search trees again, and drop cached values that the file may have changed."""
     for part in list(reachable(model)):
         if isinstance(part, Bins):
             for name in ("sizes", "offsets"):  # cached properties

@@ -1,71 +1,15 @@
-"""The types that are loaded without being asked for."""
+"""The types that :func:`manyclass.storage.load_model` loads without permission."""
 
 from __future__ import annotations
 
+from manyclass.storage.identifiers import IDENTIFIERS
+
 TRUSTED: tuple[str, ...] = (
-    "manyclass.app.columns.DaysSince1970",
-    "manyclass.banks.base.Bank",
-    "manyclass.banks.base.ConstantModel",
-    "manyclass.banks.kinds.Centred",
-    "manyclass.banks.kinds.LogOdds",
-    "manyclass.banks.kinds.Margin",
-    "manyclass.banks.kinds.Probability",
-    "manyclass.banks.linear.LinearBank",
-    "manyclass.banks.precomputed.PairwiseModel",
-    "manyclass.banks.svm.bank.KernelBank",
-    "manyclass.banks.svm.groups.Group",
-    "manyclass.banks.svm.kernels.PrecomputedKernel",
-    "manyclass.banks.svm.numeric_kernels.LinearKernel",
-    "manyclass.banks.svm.numeric_kernels.PolyKernel",
-    "manyclass.banks.svm.numeric_kernels.RBFKernel",
-    "manyclass.banks.svm.numeric_kernels.SigmoidKernel",
-    "manyclass.batches.Stream",
-    "manyclass.calibration.isotonic.Isotonic",
-    "manyclass.calibration.sigmoid.RobustSigmoid",
-    "manyclass.calibration.sigmoid.Sigmoid",
-    "manyclass.classifier.CoupledClassifier",
-    "manyclass.combiners.coupling.general.KullbackLeibler",
-    "manyclass.combiners.coupling.general.LeastSquares",
-    "manyclass.combiners.coupling.general.NonIterative",
-    "manyclass.combiners.coupling.general.Normalize",
-    "manyclass.combiners.coupling.general.Zadrozny",
-    "manyclass.combiners.coupling.pairwise.HastieTibshirani",
-    "manyclass.combiners.coupling.pairwise.HastieTibshiraniNonIterative",
-    "manyclass.combiners.coupling.pairwise.Logit",
-    "manyclass.combiners.coupling.pairwise.PriceEtAl",
-    "manyclass.combiners.coupling.pairwise.RefregierVallet",
-    "manyclass.combiners.coupling.pairwise.Vote",
-    "manyclass.combiners.coupling.pairwise.WuLinWeng1",
-    "manyclass.combiners.coupling.pairwise.WuLinWeng2",
-    "manyclass.combiners.decoding.Hamming",
-    "manyclass.combiners.decoding.LossBased",
-    "manyclass.combiners.decoding.LossWeighted",
-    "manyclass.combiners.decoding.MaxWins",
-    "manyclass.combiners.decoding.WinnerTakesAll",
-    "manyclass.combiners.reliability.DynamicReliability",
-    "manyclass.combiners.reliability.Neighbours",
-    "manyclass.combiners.reliability.StaticReliability",
-    "manyclass.combiners.softmax.SimplifiedSoftmax",
-    "manyclass.combiners.softmax.Softmax",
-    "manyclass.combiners.srm_drm.DynamicReliabilityCV",
-    "manyclass.combiners.srm_drm.DynamicReliabilityDecoder",
-    "manyclass.combiners.srm_drm.StaticReliabilityDecoder",
-    "manyclass.decisions.decision_classifier.DecisionClassifier",
-    "manyclass.learners._binning.Bins",
-    "manyclass.learners._binning.Categories",
-    "manyclass.learners._binning.EqualWidth",
-    "manyclass.learners.boosted_naive_bayes.BoostedNaiveBayes",
-    "manyclass.learners.kernel_logistic.logistic_bank.KernelLogisticBank",
-    "manyclass.learners.kernel_logistic.regression.KernelLogisticRegression",
-    "manyclass.learners.naive_bayes.BinnedNaiveBayes",
-    "manyclass.learners.pairwise_neighbors.PairwiseNeighbors",
-    "manyclass.learners.thresholds.ThresholdOptimized",
-    "manyclass.scores.reservoir.Reservoir",
-    "manyclass.svm.CoupledSVC",
+    *sorted(IDENTIFIERS),
     "numpy.dtype",
     "scipy.sparse._csr.csr_array",
     "scipy.sparse._csr.csr_matrix",
 )
-"""What is loaded without being asked for, besides what skops trusts: plain Python values, numpy's
-arrays and scikit-learn's estimators. scikit-learn's decision trees are not among them: its compiled
-code follows the places they name without a check."""
+"""Names of the types that are loaded without permission. skops itself trusts more: plain Python
+values, numpy's arrays and scikit-learn's estimators. The decision trees of scikit-learn are not
+trusted: its compiled code follows the indices in a tree without a check."""

@@ -1,15 +1,24 @@
-"""What every compiled function of the package is, and where its machine code is kept.
+"""Decorators for compiled functions, and the cache of their machine code.
 
-numba keeps machine code next to the sources, in the user's cache folder, or in
-``NUMBA_CACHE_DIR``. Here the cache only ever saves time: where none of these can be
-written the functions are compiled anew in every process, and files that are damaged, or
-made from other sources, are as good as none.
+numba keeps machine code next to the sources, in the cache folder of the user, or in
+``NUMBA_CACHE_DIR``. With ``njit(cache=True)`` alone
+
+- an import fails if no folder can be written, and a call fails if the disk is full, or if a file
+  of the cache is damaged;
+- a kernel keeps the constants and inlined functions of an earlier version of another file, and
+  returns wrong numbers: numba looks at changes of the kernel's own file only;
+- the first fit of a process takes longer: 0.64 s instead of 0.28 s (300 digits, machine code in
+  the cache, processor shared), because numba prepares its compiler before it looks for machine
+  code.
+
+Here the cache only saves time: without it, functions are compiled again in every process.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -19,60 +28,55 @@ from numba import njit
 from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
 
-PACKAGE = __name__.partition(".")[0]
-
 
 class KernelCache(FunctionCache):
-    """numba's cache of one function, which never stands in the way of calling it."""
+    """numba's cache of one function, without errors and without outdated machine code."""
 
     def load_overload(self, sig, target_context):
-        """Return the machine code for a signature; None where it is missing or damaged.
+        """Return the machine code for a signature, or None if it is missing or damaged.
 
-        numba gets ready to compile first, which takes longer than all else. Machine code needs
-        its runtime only; should something have to be compiled, numba gets ready then.
+        Machine code needs numba's runtime only, not its compiler.
         """
         try:
             rtsys.initialize(target_context)
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
-        except Exception:  # damaged: there is no end to what unpickling may raise
-            self._forget()
+        except Exception:  # damaged: unpickling may raise anything
+            with suppress(OSError):
+                self.flush()
             return None
 
     def save_overload(self, sig, data) -> None:
-        """Keep machine code, if the disk takes it."""
-        try:
+        """Keep machine code, unless the disk is full or no longer writable."""
+        with suppress(OSError):
             super().save_overload(sig, data)
-        except OSError:  # full, or no longer writable
-            pass
-
-    def _forget(self) -> None:
-        try:
-            self.flush()
-        except OSError:
-            pass
 
     def _index_key(self, sig, codegen):
-        # numba looks at the function's own file only: constants and functions of other
-        # files, inlined all the same, would stay those of an earlier release.
-        return (*super()._index_key(sig, codegen), _made_of(self._py_func))
+        return (*super()._index_key(sig, codegen), *_sources_of(self._py_func.__module__))
 
 
-def _made_of(function: Any) -> tuple[Any, ...]:
-    """Return the numbers that a kernel's file holds, and the sources of what it imports."""
-    held = function.__globals__
-    numbers = sorted((name, repr(x)) for name, x in held.items() if isinstance(x, int | float))
-    return (*numbers, *(_digest(name) for name in sorted(_modules_of(function.__module__))))
+def _sources_of(name: str) -> tuple[Any, ...]:
+    """Return the numbers in a module, and digests of the modules whose functions it uses."""
+    held = vars(sys.modules[name])
+    numbers = sorted((key, repr(x)) for key, x in held.items() if _is_numeric(x))
+    return (*numbers, *(_digest(module) for module in sorted(_modules_of(name))))
+
+
+def _is_numeric(constant: Any) -> bool:
+    """Return whether a constant is a number, or a tuple of numbers."""
+    parts = constant if isinstance(constant, tuple) else (constant,)
+    return all(isinstance(part, int | float) for part in parts)
 
 
 def _modules_of(name: str) -> set[str]:
-    """Return the modules of this package whose functions a module uses, near and far."""
+    """Return the modules of the same package whose functions a module uses, near and far."""
+    package = name.partition(".")[0]
     found: set[str] = set()
     waiting = [name]
     while waiting:
         held = vars(sys.modules[waiting.pop()]).values()
         near = {str(getattr(x, "__module__", "")) for x in held}
-        new = {m for m in near if m.startswith(f"{PACKAGE}.") and m in sys.modules} - found
+        new = {m for m in near if m.startswith(f"{package}.") and m in sys.modules} - found
         found |= new
         waiting += new
     return found
@@ -80,11 +84,11 @@ def _modules_of(name: str) -> set[str]:
 
 @cache
 def _digest(module: str) -> str:
-    """Return what tells one version of a module's source from another."""
+    """Return a digest of the source of a module."""
     try:
         return sha256(Path(str(sys.modules[module].__file__)).read_bytes()).hexdigest()
-    except OSError:  # within an archive
-        return str(sys.modules[PACKAGE].__version__)
+    except OSError:  # the source is in an archive
+        return str(sys.modules[module.partition(".")[0]].__version__)
 
 
 def _compile(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -94,7 +98,7 @@ def _compile(**options: Any) -> Callable[[Callable[..., Any]], Any]:
             return function
         try:
             compiled._cache = KernelCache(function)
-        except (RuntimeError, OSError):  # "no locator available": nothing can be written
+        except (RuntimeError, OSError):  # "no locator available": no folder can be written
             pass
         return compiled
 
@@ -102,10 +106,10 @@ def _compile(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 kernel = _compile()
-"""Compiled once per machine, free of the interpreter lock, no fast math."""
+"""Compile a function once per machine. It releases the interpreter lock. No fast math."""
 
 fused_kernel = _compile(fastmath={"contract"})
-"""The same, but a product and a sum may be rounded once."""
+"""The same, but a product and a sum may be rounded together (fused multiply-add)."""
 
 summing_kernel = _compile(fastmath={"contract", "reassoc"})
-"""The same again, and sums over samples may be taken in any order: several at a time."""
+"""The same, and sums may be computed in any order, so that several terms add up at a time."""

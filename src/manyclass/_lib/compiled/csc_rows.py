@@ -1,4 +1,4 @@
-"""Rows of a sparse matrix that is stored by its columns, in one pass over it."""
+"""Compiled code that reads rows of a CSC matrix in one pass over it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from manyclass._lib.compiled import kernel
 
 @kernel
 def count_entries(indices, first, counts):
-    """Count the entries of every row that is taken; row i is first[i] to first[i + 1] of them."""
+    """Count the entries of the rows to copy; row i is copied to first[i] up to first[i + 1]."""
     for e in range(indices.size):
         row = indices[e]
         for place in range(first[row], first[row + 1]):
@@ -16,10 +16,10 @@ def count_entries(indices, first, counts):
 
 @kernel
 def gather_rows(data, indices, start, first, order, end, values, columns):
-    """Write the entries of the rows that are taken, column by column.
+    """Copy the entries of rows, column by column.
 
-    ``order`` tells where each of them is wanted. ``end`` is where the next entry of each row
-    goes: where the row begins at first, and the next one begins after all.
+    ``order`` holds the place of each row in the result. ``end`` holds the place of the next entry
+    of each row: at first the start of the row, at last the start of the next row.
     """
     for column in range(start.size - 1):
         for e in range(start[column], start[column + 1]):

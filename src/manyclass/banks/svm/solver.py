@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 from sklearn.utils import check_array
 
 from manyclass import codes
-from manyclass._lib.interrupts import hearing_interrupts
+from manyclass._lib.interrupts import interruptible
 from manyclass._lib.jobs import run_tasks
 from manyclass._lib.messages import warn
 from manyclass._lib.rows import take_part, take_rows, with_narrow_indices, without_duplicates
@@ -223,8 +223,18 @@ def _fit(machine, kernel: Kernel, limits: Limits, X, rows, target, weights: Weig
         weight = _among_all(X, rows, np.ones(len(rows)) if weight is None else weight, 0.0)
         target = _among_all(X, rows, target, target[0])
     part = X if whole else take_part(X, rows, rows if kernel.precomputed else None)
-    fitted = hearing_interrupts(machine.fit, part, target, sample_weight=weight)
+    fitted = interruptible(
+        machine.fit, part, target, sample_weight=weight, work=_products(kernel, part)
+    )
     return fitted, rows[fitted.support_]
+
+
+def _products(kernel: Kernel, X) -> float:
+    """Estimate the multiplications in LIBSVM: those of the kernel matrix."""
+    if not kernel.numeric:
+        return np.inf
+    n, n_features = X.shape
+    return n**2 * (X.nnz / max(1, n) if issparse(X) else n_features)
 
 
 def _is_better_left_whole(X, rows: NDArray[np.intp], copied_bytes: int) -> bool:

@@ -1,4 +1,4 @@
-"""Files of joblib's processes: none is made before its removal is seen to."""
+"""Files of joblib's processes: none is created before its removal is certain."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import pytest
 from joblib import Parallel, delayed
 from joblib.externals.loky import get_reusable_executor
 
-from manyclass._lib import jobs as _jobs
-from manyclass._lib.jobs import registered_files
 from manyclass.app import cli
+from manyclass.app.temporary_files import registered_files
 
 
 def folders(where) -> list[Path]:
@@ -26,11 +25,9 @@ def place_of(array) -> str:
 
 def test_no_folder_until_it_is_needed(tmp_path, monkeypatch):
     monkeypatch.delenv("JOBLIB_TEMP_FOLDER", raising=False)
-    monkeypatch.setattr(_jobs, "SHARED_MEMORY", str(tmp_path))
-    monkeypatch.setattr(_jobs, "ROOM", 0)
-    get_reusable_executor().shutdown(wait=True)  # that of tests before has files elsewhere
+    get_reusable_executor().shutdown(wait=True)  # that of earlier tests has files elsewhere
     before = folders("/dev/shm")
-    with registered_files(), Parallel(n_jobs=2) as parallel:
+    with registered_files(str(tmp_path), room=0), Parallel(n_jobs=2) as parallel:
         assert folders(tmp_path) == []
         places = parallel(delayed(place_of)(np.zeros(2**18)) for _ in range(2))
         assert all(Path(place).is_relative_to(tmp_path) for place in places)
@@ -39,24 +36,19 @@ def test_no_folder_until_it_is_needed(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("reason", ["own folder", "no room", "no folder"])
-def test_otherwise_left_to_joblib(reason, tmp_path, monkeypatch):
+def test_otherwise_joblib_chooses(reason, tmp_path, monkeypatch):
     monkeypatch.delenv("JOBLIB_TEMP_FOLDER", raising=False)
-    monkeypatch.setattr(_jobs, "SHARED_MEMORY", str(tmp_path))
-    monkeypatch.setattr(_jobs, "ROOM", 0)
     if reason == "own folder":
         monkeypatch.setenv("JOBLIB_TEMP_FOLDER", str(tmp_path / "own"))
-    elif reason == "no room":
-        monkeypatch.setattr(_jobs, "ROOM", 2**62)
-    else:
-        monkeypatch.setattr(_jobs, "SHARED_MEMORY", str(tmp_path / "none"))
-    with registered_files():
+    folder = tmp_path / "none" if reason == "no folder" else tmp_path
+    with registered_files(str(folder), room=2**62 if reason == "no room" else 0):
         assert Parallel(n_jobs=2)._backend_kwargs["temp_folder"] is None
 
 
-def test_the_command_line_does_so(tmp_path, monkeypatch):
+def test_the_command_line_names_it(monkeypatch):
     monkeypatch.delenv("JOBLIB_TEMP_FOLDER", raising=False)
-    monkeypatch.setattr(_jobs, "SHARED_MEMORY", str(tmp_path))
-    monkeypatch.setattr(_jobs, "ROOM", 0)
+    with registered_files():
+        expected = Parallel(n_jobs=2)._backend_kwargs["temp_folder"]
     found = []
 
     def run(arguments: Namespace) -> int:
@@ -67,4 +59,4 @@ def test_the_command_line_does_so(tmp_path, monkeypatch):
     parser.set_defaults(run=run, command="compare")
     monkeypatch.setattr(cli, "_parser", lambda: parser)
     assert cli.main([]) == 0
-    assert found == [str(tmp_path)]
+    assert found == [expected]

@@ -1,0 +1,177 @@
+"""Stable names of the classes in stored models.
+
+A stored model names a class of this package by an identifier such as ``manyclass.CoupledSVC``, not
+by the module that holds the class. So a class may move to another file, and old models still load.
+
+To make a class storable, add it to the table below. To rename a class, add its old identifier to
+``FORMER``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from inspect import isabstract
+from typing import Any
+
+from manyclass.app.columns import DaysSince1970
+from manyclass.banks.base import Bank, ConstantModel
+from manyclass.banks.kinds import ScoreKind
+from manyclass.banks.precomputed import PairwiseModel
+from manyclass.banks.svm import groups
+from manyclass.banks.svm.base_kernel import Kernel
+from manyclass.batches import Stream
+from manyclass.calibration import CALIBRATIONS
+from manyclass.classifier import CoupledClassifier
+from manyclass.combiners import base as combiners
+from manyclass.combiners.reliability import Neighbours, Reliability
+from manyclass.decisions import DecisionClassifier
+from manyclass.learners import (
+    BinnedNaiveBayes,
+    BoostedNaiveBayes,
+    KernelLogisticRegression,
+    PairwiseNeighbors,
+    ThresholdOptimized,
+)
+from manyclass.learners._binning import Bins, Categories, EqualWidth
+from manyclass.scores.reservoir import Reservoir
+from manyclass.svm import CoupledSVC
+
+PACKAGE = "manyclass"
+Place = tuple[str, str]
+"""A module and the name of a class in it, as skops writes them."""
+
+
+class UnknownIdentifier(ValueError):
+    """A file names a class of this package that does not exist here; the message is its name."""
+
+
+def _family(base: type) -> Iterator[type]:
+    """Yield a class and its subclasses: those of this package, and not abstract ones."""
+    if _is_ours(base) and not isabstract(base):
+        yield base
+    children: list[type] = base.__subclasses__()
+    for child in children:
+        yield from _family(child)
+
+
+def _is_ours(cls: type) -> bool:
+    """Return whether a class belongs to this package; users register combiners, too."""
+    return cls.__module__.partition(".")[0] == PACKAGE
+
+
+STORABLE: tuple[type, ...] = (
+    # classifiers
+    CoupledClassifier,
+    CoupledSVC,
+    DecisionClassifier,
+    Stream,
+    Reservoir,
+    # banks: the fitted binary models, the kinds of their scores, and kernels
+    *_family(Bank),
+    ConstantModel,
+    PairwiseModel,
+    *_family(ScoreKind),
+    *_family(Kernel),
+    groups.Group,
+    # calibrations and combiners
+    *CALIBRATIONS.values(),
+    *filter(_is_ours, combiners._REGISTRY.values()),
+    *_family(Reliability),
+    Neighbours,
+    # learners
+    BinnedNaiveBayes,
+    BoostedNaiveBayes,
+    KernelLogisticRegression,
+    PairwiseNeighbors,
+    ThresholdOptimized,
+    Bins,
+    Categories,
+    EqualWidth,
+    # tables
+    DaysSince1970,
+)
+"""All classes of this package that a stored model may contain."""
+
+IDENTIFIERS: dict[str, type] = {f"{PACKAGE}.{cls.__name__}": cls for cls in STORABLE}
+"""The present class of each identifier."""
+
+FORMER: dict[str, str] = {}
+"""Identifiers that earlier releases wrote, and the identifiers that replace them."""
+
+_NAME_OF: dict[Place, str] = {
+    (cls.__module__, cls.__name__): name for name, cls in IDENTIFIERS.items()
+}
+
+
+def identifier(cls: type) -> str:
+    """Return the identifier of a class, or its full name if it is not one of ours.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> from manyclass import CoupledSVC
+    >>> from manyclass.storage.identifiers import identifier
+    >>> identifier(CoupledSVC), identifier(SVC)
+    ('manyclass.CoupledSVC', 'sklearn.svm._classes.SVC')
+    """
+    full_name = f"{cls.__module__}.{cls.__qualname__}"
+    return _NAME_OF.get((cls.__module__, cls.__name__), full_name)
+
+
+def full_name(name: str) -> str:
+    """Return where the class of an identifier is now; other names are returned unchanged."""
+    cls = IDENTIFIERS.get(FORMER.get(name, name))
+    return name if cls is None else f"{cls.__module__}.{cls.__name__}"
+
+
+def to_identifiers(schema: bytes) -> bytes:
+    """Replace modules and classes of this package by identifiers, in a schema of skops."""
+
+    def replace(place: Place) -> Place:
+        name = _NAME_OF.get(place)
+        return place if name is None else (PACKAGE, name.removeprefix(f"{PACKAGE}."))
+
+    return _translate(schema, replace)
+
+
+def to_places(schema: bytes) -> bytes:
+    """Replace identifiers by the present modules and classes, in a schema of skops.
+
+    Raises
+    ------
+    UnknownIdentifier
+        If this release has no class of that name.
+    """
+
+    def replace(place: Place) -> Place:
+        module, name = place
+        if module != PACKAGE:
+            return place
+        written = f"{PACKAGE}.{name}"
+        cls = IDENTIFIERS.get(FORMER.get(written, written))
+        if cls is None:
+            raise UnknownIdentifier(written)
+        return cls.__module__, cls.__name__
+
+    return _translate(schema, replace)
+
+
+def _translate(schema: bytes, replace: Callable[[Place], Place]) -> bytes:
+    """Replace the place of a class in every node of a schema.
+
+    In a node both names are strings. A dict of the user's that has these keys is no node: its
+    values are nodes themselves.
+    """
+    tree = json.loads(schema)
+    waiting: list[Any] = [tree]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting.extend(part)
+        elif isinstance(part, dict):
+            module, name = part.get("__module__"), part.get("__class__")
+            if isinstance(module, str) and isinstance(name, str):
+                part["__module__"], part["__class__"] = replace((module, name))
+            waiting.extend(part.values())
+    return json.dumps(tree, indent=2).encode()
