@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -89,6 +89,21 @@ def _verdicts(experiment: Experiment, rows: list[Measurement]) -> list[str]:
         lines.append(f"- {claim.text}")
         lines += [f"  Criterion: {claim.criterion}", f"  Here it {claim.decide(rows)}"]
     return lines
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Write a Markdown table. The columns after the first are aligned to the right.
+
+    Examples
+    --------
+    >>> from experiments.pages import markdown_table
+    >>> print(markdown_table(["model", "loss"], [["a", "0.5"]]))
+    | model | loss |
+    | --- | ---: |
+    | a | 0.5 |
+    """
+    rule = ["---"] + ["---:"] * (len(header) - 1)
+    return "\n".join("| " + " | ".join(row) + " |" for row in [header, rule, *rows])
 
 
 def save_figure(path: Path, draw: Callable[..., None], **options) -> str:

@@ -10,9 +10,8 @@ import numpy as np
 
 from experiments.hastie1998.gaussians import FAMILIES, KINDS, METHODS, PRINTED, READINGS, VOTES
 from experiments.hastie1998.tools import mean_interval, metrics_table, ratio_interval
-from experiments.pages import Summary, paired, save_figure, summarise
+from experiments.pages import Summary, markdown_table, paired, save_figure, summarise
 from experiments.results import Measurement
-from manyclass.app.report import markdown_table
 
 Summaries = dict[tuple[str, str, str], Summary]
 

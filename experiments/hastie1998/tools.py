@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 from sklearn.metrics import brier_score_loss, log_loss
 
-from experiments.pages import Summary
+from experiments.pages import Summary, markdown_table
 from experiments.runner import Row
 from manyclass import CoupledClassifier, couple
-from manyclass.app.report import markdown_table
 from manyclass.combiners.decoding import MaxWins
 from manyclass.metrics import zadrozny_mse
 

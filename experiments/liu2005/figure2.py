@@ -23,10 +23,9 @@ from experiments.liu2005.machines import (
     method_name,
 )
 from experiments.liu2005.table1 import joined
-from experiments.pages import save_figure
+from experiments.pages import markdown_table, save_figure
 from experiments.results import Measurement
 from experiments.runner import Claim, Row, Task, Verdict
-from manyclass.app.report import markdown_table
 
 COUNTS = {
     "segment": tuple(range(2, 8)),

@@ -27,8 +27,8 @@ from experiments.liu2005.machines import (
     method_name,
 )
 from experiments.liu2005.table1 import DEFAULTS, STOPPED_C, STOPPED_SIZE, STOPS
+from experiments.pages import markdown_table
 from experiments.results import Measurement
-from manyclass.app.report import markdown_table
 
 N_TEST = {"segment": 2100, "letter": 4000, "iris": 150}
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.pages import markdown_table
 from experiments.results import Measurement
 from experiments.summary.advice import advice
 from experiments.summary.figures import diagrams
@@ -23,7 +24,6 @@ from experiments.summary.methods import (
 from experiments.summary.ranking import LEVEL, Ranking
 from experiments.summary.reading import Table, geometric_mean
 from experiments.summary.tasks import COMBINING, FITTING, LEARNING
-from manyclass.app.report import markdown_table
 
 PAIRS = "one-vs-one"
 FIGURES = {

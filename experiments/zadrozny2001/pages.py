@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.pages import save_figure, summarise
+from experiments.pages import markdown_table, save_figure, summarise
 from experiments.results import Measurement
 from experiments.zadrozny2001.claims import CODES, curves, lowest, one_scale
 from experiments.zadrozny2001.measuring import CALIBRATED, EVERY
@@ -22,7 +22,6 @@ from experiments.zadrozny2001.published import (
     naive_bayes_table,
     published_lines,
 )
-from manyclass.app.report import markdown_table
 
 METRICS = ("error", "mse", "log-loss")
 RULES = ("zadrozny", "kl", "least-squares", "wlw2")

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.pages import Summary, published
+from experiments.pages import Summary, markdown_table, published
 from experiments.zadrozny2001.claims import DATA
-from manyclass.app.report import markdown_table
 
 OURS = {"ht-noniterative": "noniterative", "ht-iterative": "zadrozny"}
 SPOKEN = {

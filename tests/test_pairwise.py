@@ -1,0 +1,53 @@
+"""The sample of a product of parameters holds every pair of values."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import pytest
+from pairwise import covering_rows, pairwise
+
+
+@pytest.mark.parametrize(
+    "sizes", [[], [4], [3, 5], [2, 2, 2], [3, 3, 3], [5, 1, 4, 2], [2] * 8, [7, 5, 3, 2]]
+)
+def test_all_pairs_occur(sizes):
+    rows = covering_rows(sizes)
+    assert len(rows) == len(set(rows))
+    assert set(rows) <= set(product(*map(range, sizes)))
+    for a, b in combinations(range(len(sizes)), 2):
+        assert {(row[a], row[b]) for row in rows} == set(product(range(sizes[a]), range(sizes[b])))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most"), [([3, 5], 15), ([2, 2, 2], 4), ([3, 3, 3, 3], 12), ([2] * 8, 9)]
+)
+def test_cases_are_few(sizes, most):
+    assert len(covering_rows(sizes)) <= most
+
+
+def test_one_parameter_keeps_all_of_its_values():
+    assert [case.values for case in pairwise(a=range(3))["argvalues"]] == [(0,), (1,), (2,)]
+
+
+def test_cases_are_the_same_every_time():
+    parameters = {"a": ["x", "y", "z"], "b": range(4), "c": [True, False]}
+    assert pairwise(**parameters) == pairwise(**parameters)
+
+
+def test_names_and_marks_are_those_of_the_values():
+    values = [1, pytest.param(2, id="two", marks=pytest.mark.skip)]
+    sample = pairwise(a=values, f=[max, {}], c=["c"])
+    assert sample["argnames"] == ["a", "f", "c"]
+    assert [case.id for case in sample["argvalues"]] == [
+        "1-max-c",
+        "1-f1-c",
+        "two-max-c",
+        "two-f1-c",
+    ]
+    assert [len(case.marks) for case in sample["argvalues"]] == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(**pairwise(a=[1, 2], b=["x", "y"], c=[None, 0.5]))
+def test_it_is_used_as_it_is(a, b, c):
+    assert a in (1, 2) and b in ("x", "y") and c in (None, 0.5)
