@@ -14,7 +14,7 @@ from manyclass._lib.interrupts import INTERRUPTED, Terminated, ending_in_order
 from manyclass._lib.jobs import registered_files
 
 TRACKED = Path(__file__).parent
-"""Where the results at the papers' own size are kept."""
+"""Folder of the tracked results, which have the size of the papers' experiments."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,18 +29,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as interrupt:
         is_other = isinstance(interrupt, Terminated)
         word = "terminated" if is_other else "interrupted"
-        print(f"{word}; what was finished is kept", file=sys.stderr)
+        print(f"{word}; finished tasks are kept", file=sys.stderr)
         return 128 + int(interrupt.args[0]) if is_other else INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m experiments", description="The experiments of the papers, run again."
+        prog="python -m experiments", description="Run the experiments of the papers again."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     names = commands.add_parser("list", help="list the experiments")
     names.set_defaults(action=list_experiments)
-    one = commands.add_parser("run", help="run an experiment, and write its page")
+    one = commands.add_parser("run", help="run an experiment and write its page")
     one.add_argument("name", help="an experiment, a paper, or all")
     one.add_argument("--scale", choices=SCALES, default="quick")
     one.add_argument(
@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="folder (default: this folder for --scale paper, ./reproduced for quick)",
     )
-    one.add_argument("--jobs", type=int, default=1, help="processes")
+    one.add_argument("--jobs", type=int, default=1, help="number of processes")
     one.set_defaults(action=run_experiments)
     return parser
 

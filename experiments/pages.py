@@ -1,4 +1,4 @@
-"""The page of a paper: our numbers beside the published ones, verdicts, figures."""
+"""The page of a paper: our numbers next to the published ones, verdicts and figures."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Summary(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Their mean."""
+        """Mean of the values."""
         return float(self.values.mean())
 
     @property
     def deviation(self) -> float:
-        """Their standard deviation; NaN for one value."""
+        """Standard deviation of the values; NaN for a single value."""
         return float(self.values.std(ddof=1)) if len(self.values) > 1 else float("nan")
 
 
 def summarise(rows: Iterable[Measurement]) -> dict[tuple[str, str, str], Summary]:
-    """Return the summary of every (data, method, metric), splits in the order they came."""
+    """Return the summary of every (data, method, metric), with splits in the order of the rows."""
     values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for row in rows:
         if row.metric != SECONDS:
@@ -107,7 +107,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def save_figure(path: Path, draw: Callable[..., None], **options) -> str:
-    """Draw on fresh axes, save, and return the Markdown that shows it."""
+    """Draw on new axes, save the figure, and return the Markdown that shows it."""
     try:
         import matplotlib
     except ImportError:

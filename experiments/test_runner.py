@@ -98,7 +98,7 @@ def test_it_is_said_that_there_was_nothing_to_do(tmp_path, capsys):
     assert capsys.readouterr().out == ""
     run(experiment(range(2)), "quick", tmp_path)
     said = capsys.readouterr().out
-    assert "all 2 tasks were done before" in said and "--output FOLDER runs them anew" in said
+    assert "all 2 tasks are finished" in said and "--output FOLDER runs them again" in said
 
 
 def test_processes_give_the_same(tmp_path):

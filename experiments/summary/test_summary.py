@@ -344,7 +344,7 @@ def test_the_quick_scale_runs_resumes_and_has_a_page(small, tmp_path):
     text = write_page("summary", TITLE, [small], "quick", tmp_path).read_text()
     for heading in ("What to pick", "Ranks", "Means", "Log-loss on every data set", "Claims"):
         assert f"### {heading}" in text
-    assert "**holds**" not in text and "cannot be told at this size" in text
+    assert "**holds**" not in text and "cannot be decided at this size" in text
 
 
 def test_the_figures(tmp_path):
