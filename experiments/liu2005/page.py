@@ -43,10 +43,10 @@ def section(rows: list[Measurement], folder: Path) -> str:
             "neighbours, or the scaling of the inputs. We choose m by the error on left-out "
             'training samples. On letter the kernel width is that of `gamma="scale"`. Machines on '
             "raw segment inputs converge slowly, and those of degree 2 not within ten million "
-            "iterations. We stop these machines, and show the effect below. We fixed the settings of "
-            "segment and the criteria of the claims after we had seen some results: the official "
-            "split of segment, one other split and a part of iris for C=1, and letter for C=1 and "
-            "10. On these, the verdicts describe the data and are not independent tests.",
+            "iterations. We stop these machines, and show the effect below. We fixed the settings "
+            "of segment and the criteria of the claims after we had seen some results: the "
+            "official split of segment, one other split and a part of iris for C=1, and letter for "
+            "C=1 and 10. On these, the verdicts describe the data and are not independent tests.",
             "**C nearest to the paper.** For every setting we take the C whose f(x) has the test "
             "error nearest to the published one. This choice uses the test set to match the paper, "
             "not to lower the error: SRM and DRM do not enter it. The last column is DRM's error "
