@@ -27,7 +27,7 @@ def test_cases_are_few(sizes, most):
 
 
 def test_one_parameter_keeps_all_of_its_values():
-    assert [case.values for case in pairwise(a=range(3))["argvalues"]] == [(0,), (1,), (2,)]
+    assert [case.values for case in pairwise(a=range(3)).args[1]] == [(0,), (1,), (2,)]
 
 
 def test_cases_are_the_same_every_time():
@@ -37,17 +37,26 @@ def test_cases_are_the_same_every_time():
 
 def test_names_and_marks_are_those_of_the_values():
     values = [1, pytest.param(2, id="two", marks=pytest.mark.skip)]
-    sample = pairwise(a=values, f=[max, {}], c=["c"])
-    assert sample["argnames"] == ["a", "f", "c"]
-    assert [case.id for case in sample["argvalues"]] == [
-        "1-max-c",
-        "1-f1-c",
-        "two-max-c",
-        "two-f1-c",
-    ]
-    assert [len(case.marks) for case in sample["argvalues"]] == [0, 0, 1, 1]
+    names, cases = pairwise(a=values, f=[max, {}], c={"see": 3}).args
+    assert names == ["a", "f", "c"]
+    assert [case.id for case in cases] == ["1-max-see", "1-f1-see", "two-max-see", "two-f1-see"]
+    assert [case.values[2] for case in cases] == [3, 3, 3, 3]
+    assert [len(case.marks) for case in cases] == [0, 0, 1, 1]
 
 
-@pytest.mark.parametrize(**pairwise(a=[1, 2], b=["x", "y"], c=[None, 0.5]))
-def test_it_is_used_as_it_is(a, b, c):
+def test_only_what_goes_together():
+    def where(a, b, c):
+        return a + b < 4 and (c or a > 0)
+
+    parameters = {"a": range(4), "b": range(4), "c": [True, False]}
+    cases = [case.values for case in pairwise(where, **parameters).args[1]]
+    allowed = [case for case in product(*parameters.values()) if where(*case)]
+    assert set(cases) < set(allowed)
+    for pair in combinations(range(3), 2):
+        found, expected = ({tuple(c[i] for i in pair) for c in some} for some in (cases, allowed))
+        assert found == expected
+
+
+@pairwise(a=[1, 2], b=["x", "y"], c=[None, 0.5])
+def test_it_is_a_mark(a, b, c):
     assert a in (1, 2) and b in ("x", "y") and c in (None, 0.5)

@@ -1,4 +1,4 @@
-"""Claims that hold are recomputed, smaller and with other seeds: the library must bear them out."""
+"""The main claims that hold are tested again, with fewer data and other seeds."""
 
 from __future__ import annotations
 

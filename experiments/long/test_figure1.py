@@ -1,4 +1,4 @@
-"""Figure 1 of Wu et al. (2003): the tracked results are those of a simulation apart from ours."""
+"""Figure 1 of Wu et al. (2003): the tracked results agree with an independent simulation."""
 
 from __future__ import annotations
 

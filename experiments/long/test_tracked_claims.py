@@ -1,4 +1,4 @@
-"""Claims that hold by the tracked results go on holding; pages say what results say."""
+"""Claims that hold by the tracked results are listed, and the pages show the verdicts."""
 
 from __future__ import annotations
 

@@ -2,82 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations, product
 from typing import Any
 
 import pytest
 
 
-def pairwise(**parameters: Iterable[Any]) -> dict[str, Any]:
-    """Return the arguments of ``pytest.mark.parametrize``, for a sample of a product.
+def pairwise(where: Callable[..., bool] | None = None, **parameters: Iterable[Any]) -> Any:
+    """Return the mark that parametrizes a test by a sample of a product.
 
     Every value of a parameter occurs with every value of every other parameter. The choice is
-    greedy and depends only on the numbers of values: the same call gives the same cases in
-    every process. Of two parameters the sample is the whole product.
+    greedy and depends only on the numbers of values and on `where`: every process gets the same
+    cases. With two parameters the sample is the whole product.
 
     Parameters
     ----------
+    where : callable, optional
+        Takes one value of each parameter, by name, and returns whether they go together. Cases
+        that do not are left out, and so are pairs of values that no other case has.
     **parameters : iterable
         The values of each parameter, by its name. A value may be a ``pytest.param`` with an id
-        and marks; a case has the marks of all of its values.
+        and marks. A case has the marks of all of its values. A mapping stands for its values,
+        and its keys are their ids.
 
     Examples
     --------
     >>> from pairwise import pairwise
-    >>> sample = pairwise(code=["ovo", "ovr"], rule=["kl", "ht"], jobs=[1, 2])
-    >>> [case.values for case in sample["argvalues"]]
+    >>> mark = pairwise(code=["ovo", "ovr"], rule=["kl", "ht"], jobs=[1, 2])
+    >>> [case.values for case in mark.args[1]]
     [('ovo', 'kl', 1), ('ovo', 'ht', 2), ('ovr', 'kl', 2), ('ovr', 'ht', 1)]
     """
-    values = [list(found) for found in parameters.values()]
-    cases = covering_rows([len(found) for found in values])
-    return {
-        "argnames": list(parameters),
-        "argvalues": [
-            _case([found[i] for found, i in zip(values, case, strict=True)], case, parameters)
-            for case in cases
-        ],
-    }
+    values = [_as_params(name, found) for name, found in parameters.items()]
+    names = list(parameters)
+
+    def is_allowed(row: tuple[int, ...]) -> bool:
+        plain = (found[i].values[0] for found, i in zip(values, row, strict=True))
+        return where is None or where(**dict(zip(names, plain, strict=True)))
+
+    rows = covering_rows([len(found) for found in values], is_allowed)
+    cases = [_case([found[i] for found, i in zip(values, row, strict=True)]) for row in rows]
+    return pytest.mark.parametrize(names, cases)
 
 
-def covering_rows(sizes: list[int]) -> list[tuple[int, ...]]:
+def covering_rows(
+    sizes: list[int], is_allowed: Callable[[tuple[int, ...]], bool] = lambda row: True
+) -> list[tuple[int, ...]]:
     """Return rows of indices, below `sizes`, in which all pairs of indices occur.
 
-    Each row is the one of the product that has the most pairs which do not yet occur; of
-    several, the first.
+    Each row is the one of the product with the most pairs that do not occur yet. If several
+    have as many, it is the first of them.
     """
+    candidates = [row for row in product(*map(range, sizes)) if is_allowed(row)]
     if len(sizes) < 2:
-        return list(product(*map(range, sizes)))
-    places = list(combinations(range(len(sizes)), 2))
-    open_pairs = {(a, b, i, j) for a, b in places for i in range(sizes[a]) for j in range(sizes[b])}
-    candidates = list(product(*map(range, sizes)))
+        return candidates
+    pairs = {row: set(combinations(enumerate(row), 2)) for row in candidates}
+    open_pairs = set().union(*pairs.values())
     rows = []
     while open_pairs:
-        row = max(
-            candidates,
-            key=lambda row: sum((a, b, row[a], row[b]) in open_pairs for a, b in places),
-        )
-        rows.append(row)
-        open_pairs -= {(a, b, row[a], row[b]) for a, b in places}
+        rows.append(max(candidates, key=lambda row: len(pairs[row] & open_pairs)))
+        open_pairs -= pairs[rows[-1]]
     return sorted(rows)
 
 
-def _case(values: list[Any], case: tuple[int, ...], names: Iterable[str]) -> Any:
+def _as_params(name: str, values: Iterable[Any]) -> list[Any]:
+    """Return values as ``pytest.param`` with ids."""
+    if isinstance(values, Mapping):
+        return [pytest.param(value, id=str(key)) for key, value in values.items()]
+    params = [v if isinstance(v, type(pytest.param())) else pytest.param(v) for v in values]
+    return [
+        p if p.id else pytest.param(*p.values, marks=p.marks, id=_id_of(*p.values, f"{name}{i}"))
+        for i, p in enumerate(params)
+    ]
+
+
+def _case(params: list[Any]) -> Any:
     """Return one case, whose id joins those of its values."""
-    plain, marks, ids = [], [], []
-    for value, i, name in zip(values, case, names, strict=True):
-        identifier = None
-        if hasattr(value, "marks"):  # a pytest.param
-            marks += value.marks
-            identifier = value.id
-            (value,) = value.values
-        plain.append(value)
-        ids.append(identifier or _id_of(value, f"{name}{i}"))
-    return pytest.param(*plain, marks=marks, id="-".join(ids))
+    return pytest.param(
+        *(param.values[0] for param in params),
+        marks=[mark for param in params for mark in param.marks],
+        id="-".join(param.id for param in params),
+    )
 
 
 def _id_of(value: Any, otherwise: str) -> str:
-    """Return what pytest would call a value: its text or name, or its place among the values."""
+    """Return a short text or name of a value, or else its place among the values."""
     if value is None or isinstance(value, str | int | float | bool):
         return str(value)
     return getattr(value, "__name__", otherwise)
