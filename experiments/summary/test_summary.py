@@ -304,9 +304,9 @@ def test_signs(differences, expected):
 def test_advice_names_what_is_best():
     told = advice.advice(Table(made_up(ALL_EQUAL | {"wlw2": 0.5, "refregier-vallet": 3.0})))
     assert '**For probabilities: `code="one-vs-one", combiner="wlw2"`**' in told
-    assert "unless told otherwise. Next" in told
+    assert "This is the default of `CoupledSVC` and `CoupledClassifier`. The next best" in told
     assert "**The temperature: keep it.**" in told
-    assert "To avoid" in told and "refregier-vallet" in told.split("To avoid")[1]
+    assert "Avoid" in told and "refregier-vallet" in told.split("Avoid")[1]
     told = advice.advice(Table(made_up(ALL_EQUAL | {"softmax": 0.3, "max-wins": 0.1}, cost=1.1)))
     assert '**For probabilities: `code="one-vs-rest", combiner="softmax"`**' in told
     assert "**The temperature: leave it out.**" in told

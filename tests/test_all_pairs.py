@@ -5,7 +5,9 @@ from __future__ import annotations
 from itertools import combinations, product
 
 import pytest
-from pairwise import covering_rows, pairwise
+from all_pairs import all_pairs, checks_in_turn, covering_rows
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 
 @pytest.mark.parametrize(
@@ -27,17 +29,17 @@ def test_cases_are_few(sizes, most):
 
 
 def test_one_parameter_keeps_all_of_its_values():
-    assert [case.values for case in pairwise(a=range(3)).args[1]] == [(0,), (1,), (2,)]
+    assert [case.values for case in all_pairs(a=range(3)).args[1]] == [(0,), (1,), (2,)]
 
 
 def test_cases_are_the_same_every_time():
     parameters = {"a": ["x", "y", "z"], "b": range(4), "c": [True, False]}
-    assert pairwise(**parameters) == pairwise(**parameters)
+    assert all_pairs(**parameters) == all_pairs(**parameters)
 
 
 def test_names_and_marks_are_those_of_the_values():
     values = [1, pytest.param(2, id="two", marks=pytest.mark.skip)]
-    names, cases = pairwise(a=values, f=[max, {}], c={"see": 3}).args
+    names, cases = all_pairs(a=values, f=[max, {}], c={"see": 3}).args
     assert names == ["a", "f", "c"]
     assert [case.id for case in cases] == ["1-max-see", "1-f1-see", "two-max-see", "two-f1-see"]
     assert [case.values[2] for case in cases] == [3, 3, 3, 3]
@@ -49,7 +51,7 @@ def test_only_what_goes_together():
         return a + b < 4 and (c or a > 0)
 
     parameters = {"a": range(4), "b": range(4), "c": [True, False]}
-    cases = [case.values for case in pairwise(where, **parameters).args[1]]
+    cases = [case.values for case in all_pairs(where, **parameters).args[1]]
     allowed = [case for case in product(*parameters.values()) if where(*case)]
     assert set(cases) < set(allowed)
     for pair in combinations(range(3), 2):
@@ -57,6 +59,16 @@ def test_only_what_goes_together():
         assert found == expected
 
 
-@pairwise(a=[1, 2], b=["x", "y"], c=[None, 0.5])
+@all_pairs(a=[1, 2], b=["x", "y"], c=[None, 0.5])
 def test_it_is_a_mark(a, b, c):
     assert a in (1, 2) and b in ("x", "y") and c in (None, 0.5)
+
+
+def test_every_check_runs_once_for_every_group():
+    groups = [[LogisticRegression(C=C) for C in (1.0, 2.0)], [LogisticRegression(C=3.0)]]
+    cases = [case for case in checks_in_turn(*groups).args[1] if isinstance(case, tuple)]
+    checks = [str(check) for _, check in parametrize_with_checks(groups[1]).args[1]]
+    for Cs, group in zip([{1.0, 2.0}, {3.0}], groups, strict=True):
+        own = [(model, check) for model, check in cases if model in group]
+        assert {model.C for model, _ in own} == Cs
+        assert len(own) == len(checks)

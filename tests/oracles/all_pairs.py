@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations, product
 from typing import Any
 
 import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 
-def pairwise(where: Callable[..., bool] | None = None, **parameters: Iterable[Any]) -> Any:
+def all_pairs(where: Callable[..., bool] | None = None, **parameters: Iterable[Any]) -> Any:
     """Return the mark that parametrizes a test by a sample of a product.
 
     Every value of a parameter occurs with every value of every other parameter. The choice is
@@ -28,8 +30,8 @@ def pairwise(where: Callable[..., bool] | None = None, **parameters: Iterable[An
 
     Examples
     --------
-    >>> from pairwise import pairwise
-    >>> mark = pairwise(code=["ovo", "ovr"], rule=["kl", "ht"], jobs=[1, 2])
+    >>> from all_pairs import all_pairs
+    >>> mark = all_pairs(code=["ovo", "ovr"], rule=["kl", "ht"], jobs=[1, 2])
     >>> [case.values for case in mark.args[1]]
     [('ovo', 'kl', 1), ('ovo', 'ht', 2), ('ovr', 'kl', 2), ('ovr', 'ht', 1)]
     """
@@ -43,6 +45,20 @@ def pairwise(where: Callable[..., bool] | None = None, **parameters: Iterable[An
     rows = covering_rows([len(found) for found in values], is_allowed)
     cases = [_case([found[i] for found, i in zip(values, row, strict=True)]) for row in rows]
     return pytest.mark.parametrize(names, cases)
+
+
+def sampled_product(*values: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """Return a sample of ``itertools.product(*values)`` with all pairs of values.
+
+    Examples
+    --------
+    >>> from all_pairs import sampled_product
+    >>> sampled_product("ab", [1, 2], [False, True])
+    [('a', 1, False), ('a', 2, True), ('b', 1, True), ('b', 2, False)]
+    """
+    lists = [list(found) for found in values]
+    rows = covering_rows([len(found) for found in lists])
+    return [tuple(found[i] for found, i in zip(lists, row, strict=True)) for row in rows]
 
 
 def covering_rows(
@@ -63,6 +79,32 @@ def covering_rows(
         rows.append(max(candidates, key=lambda row: len(pairs[row] & open_pairs)))
         open_pairs -= pairs[rows[-1]]
     return sorted(rows)
+
+
+def checks_in_turn(*groups: list[Any], **options: Any) -> Any:
+    """Return the mark of scikit-learn's checks, for one estimator of each group at a time.
+
+    Every check runs once for every group. The estimators of a group take turns, and begin at
+    different places in neighbouring groups. So if a group holds the estimators with one value of
+    a parameter, every check meets every value.
+
+    Parameters
+    ----------
+    *groups : list of estimators
+    **options
+        Those of ``parametrize_with_checks``.
+    """
+    cases = []
+    for start, group in enumerate(groups):
+        mark = parametrize_with_checks(group, **options)
+        by_check, seen = defaultdict(list), Counter()
+        for case in mark.args[1]:
+            model, check = map(mark.kwargs["ids"], getattr(case, "values", case))
+            seen[model, check] += 1  # some checks have the same name
+            by_check[check, seen[model, check]].append(case)
+        turns = enumerate(by_check.values(), start)
+        cases += [found[turn % len(found)] for turn, found in turns]
+    return pytest.mark.parametrize(mark.args[0], cases, **mark.kwargs)
 
 
 def _as_params(name: str, values: Iterable[Any]) -> list[Any]:
