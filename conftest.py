@@ -1,4 +1,4 @@
-"""Fixtures that all tests share: those of the package and those of the experiments."""
+"""Fixtures for the tests of the package and of the experiments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from experiments.datasets import Dataset, load
 
 @pytest.fixture(scope="session")
 def shared_data() -> Callable[[str], Dataset]:
-    """A loader of data files that skips the test where there are none."""
+    """Return a loader of data files, which skips the test if the file is missing."""
     folder = os.environ.get("MANYCLASS_DATA")
 
     def load_file(name: str) -> Dataset:

@@ -24,8 +24,9 @@ from benchmarks import (
     svm,
     svm_quality,
 )
+from experiments.pages import markdown_table
 from manyclass._lib.files import replace_file
-from manyclass.app.report import markdown_table, text_table
+from manyclass.app.report import text_table
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "docs" / "migration.md")

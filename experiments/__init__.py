@@ -1,7 +1,7 @@
-"""The experiments of the five papers: descriptions, one runner, pages.
+"""The experiments of the five papers, and a comparison of all rules.
 
-A module per paper describes its experiments; :mod:`~experiments.runner`
-runs any of them and keeps what it measures.
+Each paper has a package that describes its experiments. :mod:`~experiments.runner`
+runs them and stores their measurements.
 """
 
 from __future__ import annotations

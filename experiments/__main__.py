@@ -14,7 +14,7 @@ from manyclass.app.signals import Terminated, end_process, ending_in_order, exit
 from manyclass.app.temporary_files import registered_files
 
 TRACKED = Path(__file__).parent
-"""Where the results at the papers' own size are kept."""
+"""Folder of the tracked results, which have the size of the papers' experiments."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -28,18 +28,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt as interrupt:
         word = "terminated" if isinstance(interrupt, Terminated) else "interrupted"
-        print(f"{word}; what was finished is kept", file=sys.stderr)
+        print(f"{word}; finished tasks are kept", file=sys.stderr)
         return exit_code(interrupt)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m experiments", description="The experiments of the papers, run again."
+        prog="python -m experiments", description="Run the experiments of the papers again."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     names = commands.add_parser("list", help="list the experiments")
     names.set_defaults(action=list_experiments)
-    one = commands.add_parser("run", help="run an experiment, and write its page")
+    one = commands.add_parser("run", help="run an experiment and write its page")
     one.add_argument("name", help="an experiment, a paper, or all")
     one.add_argument("--scale", choices=SCALES, default="quick")
     one.add_argument(
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="folder (default: this folder for --scale paper, ./reproduced for quick)",
     )
-    one.add_argument("--jobs", type=int, default=1, help="processes")
+    one.add_argument("--jobs", type=int, default=1, help="number of processes")
     one.set_defaults(action=run_experiments)
     return parser
 

@@ -38,8 +38,8 @@ class _Source(NamedTuple):
     categorical: bool = False
 
 
-# The split of letter and MNIST is by row order, so it is applied to a copy only if
-# its first labels show that it has kept that order.
+# The split of letter and MNIST is by row order. It is applied to a copy only if the first
+# labels of the copy show the same order.
 _SOURCES: dict[str, _Source] = {
     "dna": _Source(180, _OpenML("dna", 40670)),
     "letter": _Source(16, _OpenML("letter", 6, 16000, "TIDNGSBAJM")),
@@ -60,7 +60,7 @@ class Dataset:
     """A classification data set; see :func:`load`."""
 
     name: str
-    """The name it was loaded by."""
+    """The name given to :func:`load`."""
     X: NDArray[np.float64]
     """Features, shape (n, d). Missing values are NaN."""
     y: NDArray[Any]
@@ -195,7 +195,7 @@ def _from_file(name: str, path: Path) -> Dataset:
 def _read(
     path: Path,
 ) -> tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.str_] | None, NDArray[Any]]:
-    """Read a file as it is described in :func:`load`."""
+    """Read a file of the format described in :func:`load`."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         header = file.readline().rstrip("\n").split(",")
         n_tail = 2 if header[-2:-1] == ["split"] else 1
@@ -229,7 +229,7 @@ def _split_lines(lines: Iterable[str], n_tail: int, tails: list[list[str]]) -> I
 
 
 def _labels(y: NDArray[Any]) -> NDArray[Any]:
-    """Integers where all labels are integers, else strings."""
+    """Return integers if all labels are integers, else strings."""
     labels = np.asarray(y, dtype=np.str_)
     try:
         return labels.astype(np.int64)

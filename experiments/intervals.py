@@ -1,4 +1,4 @@
-"""Confidence intervals, and what they say about a claim: yes, no, or not to be told."""
+"""Confidence intervals, and the answers they give: yes, no, or undecided."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ class Interval(NamedTuple):
     high: float
 
     def above(self, bound: float) -> bool | None:
-        """Whether the true value is above the bound; None if the interval holds both."""
+        """Whether the true value is above the bound; None if the interval contains the bound."""
         return True if self.low > bound else False if self.high <= bound else None
 
     def below(self, bound: float) -> bool | None:
-        """Whether the true value is below the bound; None if the interval holds both."""
+        """Whether the true value is below the bound; None if the interval contains the bound."""
         return True if self.high < bound else False if self.low >= bound else None
 
     def within(self, width: float) -> bool | None:
-        """Whether the true value is less than ``width`` from 0; None if it may be either."""
+        """Whether the true value is less than ``width`` away from 0; None if undecided."""
         if -width < self.low and self.high < width:
             return True
         return False if self.low >= width or self.high <= -width else None
 
     def __str__(self) -> str:
-        """In points, that is in hundredths; unbounded intervals are left out."""
+        """Write it in points (hundredths). Unbounded intervals are omitted."""
         if not np.isfinite(self.low):
             return f"{100 * self.mean:+.2f}"
         return f"{100 * self.mean:+.2f} [{100 * self.low:+.2f}, {100 * self.high:+.2f}]"
@@ -54,7 +54,7 @@ def t_interval(values: NDArray[np.float64], level: float = 0.95) -> Interval:
 
 
 def all_of(answers: Iterable[bool | None]) -> bool | None:
-    """Return whether all are true; None if that cannot be told, as when there are none."""
+    """Return whether all answers are true; None if undecided or if there are no answers."""
     found = set(answers)
     if False in found:
         return False

@@ -1,11 +1,11 @@
-"""The page of a paper: our numbers beside the published ones, verdicts, figures."""
+"""The page of a paper: our numbers next to the published ones, verdicts and figures."""
 
 from __future__ import annotations
 
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -24,17 +24,17 @@ class Summary(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Their mean."""
+        """Mean of the values."""
         return float(self.values.mean())
 
     @property
     def deviation(self) -> float:
-        """Their standard deviation; NaN for one value."""
+        """Standard deviation of the values; NaN for a single value."""
         return float(self.values.std(ddof=1)) if len(self.values) > 1 else float("nan")
 
 
 def summarise(rows: Iterable[Measurement]) -> dict[tuple[str, str, str], Summary]:
-    """Return the summary of every (data, method, metric), splits in the order they came."""
+    """Return the summary of every (data, method, metric), with splits in the order of the rows."""
     values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for row in rows:
         if row.metric != SECONDS:
@@ -91,8 +91,23 @@ def _verdicts(experiment: Experiment, rows: list[Measurement]) -> list[str]:
     return lines
 
 
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Write a Markdown table. The columns after the first are aligned to the right.
+
+    Examples
+    --------
+    >>> from experiments.pages import markdown_table
+    >>> print(markdown_table(["model", "loss"], [["a", "0.5"]]))
+    | model | loss |
+    | --- | ---: |
+    | a | 0.5 |
+    """
+    rule = ["---"] + ["---:"] * (len(header) - 1)
+    return "\n".join("| " + " | ".join(row) + " |" for row in [header, rule, *rows])
+
+
 def save_figure(path: Path, draw: Callable[..., None], **options) -> str:
-    """Draw on fresh axes, save, and return the Markdown that shows it."""
+    """Draw on new axes, save the figure, and return the Markdown that shows it."""
     try:
         import matplotlib
     except ImportError:

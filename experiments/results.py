@@ -1,8 +1,8 @@
-"""What was measured, in one CSV file per paper: rows are added as they come, none is lost.
+"""The measurements of a paper, in one CSV file. Rows are only ever appended.
 
-Columns are experiment, data, split, method, metric and value. The rows of a task are
-written at once, and the last of them says how long it took: a task without that row
-was interrupted, and is run again.
+The columns are experiment, data, split, method, metric and value. The rows of a task are
+written in one call. The last row holds the seconds that the task took. A task without that
+row was interrupted, and is run again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from manyclass._lib.files import replace_file
 
 COLUMNS = ("experiment", "data", "split", "method", "metric", "value")
-SECONDS = "seconds"  # the metric that ends a task
+SECONDS = "seconds"  # metric of the last row of a task
 
 
 class Measurement(NamedTuple):
@@ -51,7 +51,7 @@ class Results:
         return {row[:4] for row in self if row.metric == SECONDS}
 
     def add(self, rows: Iterable[Measurement]) -> None:
-        """Append the rows of a finished task, in one write."""
+        """Append the rows of a finished task with a single write."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         text = _as_csv(rows)
         if not self.path.exists() or self.path.stat().st_size == 0:
@@ -62,7 +62,7 @@ class Results:
             os.fsync(file.fileno())
 
     def repair(self) -> None:
-        """Remove what an interrupted write left behind, if anything."""
+        """Remove the incomplete rows that an interrupted write left behind."""
         if not self.path.exists():
             return
         rows, rest = self._read()
@@ -70,7 +70,7 @@ class Results:
             replace_file(self.path, ",".join(COLUMNS) + "\n" + _as_csv(rows))
 
     def _read(self) -> tuple[list[Measurement], bool]:
-        """Return the rows of finished tasks, and whether there is anything else."""
+        """Return the rows of finished tasks, and whether the file holds anything else."""
         if not self.path.exists():
             return [], False
         text = self.path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""One runner for all experiments: resumable, in parallel, with a progress bar."""
+"""The runner of all experiments. It runs tasks in parallel and resumes interrupted runs."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """Work that is done as a whole or not at all: some methods on one split of one data set."""
+    """The unit of work: some methods on one split of one data set. A task is never half done."""
 
     data: str
     split: str
     group: str
-    """What the methods measured together are called, unique for the data and the split."""
+    """Name of the methods that are measured together. It is unique for the data and the split."""
     measure: Callable[..., Iterable[Row]]
-    """A function of a module, so that other processes find it."""
+    """A function of a module, because other processes import it by its name."""
     arguments: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Something the paper says, and how it is decided from the results."""
+    """A statement of the paper, and the test that decides it from our results."""
 
     text: str
     """In our words, with the place in the paper."""
@@ -53,15 +53,15 @@ class Claim:
 
 
 class Verdict(NamedTuple):
-    """Whether a claim holds here."""
+    """Whether a claim holds by our results."""
 
     holds: bool | None
-    """None: cannot tell at this size."""
+    """None: the results are too few to decide."""
     evidence: str
-    """The figures that decide."""
+    """The numbers that decide."""
 
     def __str__(self) -> str:
-        word = {True: "holds", False: "does not hold", None: "cannot be told at this size"}[
+        word = {True: "holds", False: "does not hold", None: "cannot be decided at this size"}[
             self.holds
         ]
         return f"**{word}**: {self.evidence}"
@@ -69,38 +69,38 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of a paper, described."""
+    """The description of a table or a figure of a paper."""
 
     name: str
     """Such as "wu2003-figure1"."""
     title: str
     tasks: Callable[[str], Sequence[Task]]
-    """The tasks of a scale, "quick" or "paper", all seeds in them."""
+    """The tasks of a scale, "quick" or "paper". Their arguments include all seeds."""
     config: Callable[[str], dict[str, Any]]
-    """What the scale means: sizes, grids and seeds, for the record."""
+    """The sizes, grids and seeds of a scale. They are written to ``config.json``."""
     section: Callable[[list[Measurement], Path], str]
-    """The part of the paper's page, in Markdown, from the results; figures go to the folder."""
+    """Writes the section of the page in Markdown from the results, and figures to the folder."""
     claims: tuple[Claim, ...] = ()
 
     @property
     def paper(self) -> str:
-        """The paper it is of."""
+        """The paper that the experiment belongs to."""
         return self.name.split("-")[0]
 
 
 def run(
     experiment: Experiment, scale: str, folder: Path, n_jobs: int | None = None, bar: bool = True
 ) -> Results:
-    """Run what is not yet in the results, and add it task by task.
+    """Run the tasks that have no results yet, and add the results task by task.
 
     Parameters
     ----------
     experiment : Experiment
     scale : {"quick", "paper"}
     folder : Path
-        Where the paper's ``results.csv`` is or will be.
+        Folder of the paper's ``results.csv``. It need not exist yet.
     n_jobs : int, optional
-        Processes.
+        Number of processes.
     bar : bool, default=True
         Whether to show progress.
 
@@ -120,8 +120,8 @@ def run(
     if tasks and not open_tasks:
         if bar:
             print(
-                f"{experiment.name}: all {len(tasks)} tasks were done before, in {folder}; "
-                "--output FOLDER runs them anew"
+                f"{experiment.name}: all {len(tasks)} tasks are finished, in {folder}; "
+                "--output FOLDER runs them again elsewhere"
             )
         return results
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
@@ -134,7 +134,7 @@ def run(
 
 
 def _check_folder(folder: Path, scale: str) -> None:
-    """Keep scales apart: their tasks may have the same names."""
+    """Refuse a folder with results of the other scale: tasks of both may have the same names."""
     config = folder / "config.json"
     if not config.exists():
         replace_file(config, json.dumps({"scale": scale}) + "\n")
@@ -152,23 +152,23 @@ def _scale_of(config: Path) -> Any:
         return json.loads(config.read_text("utf-8"))["scale"]
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{config} is damaged, or not of an experiment: it does not tell the scale "
+            f"{config} is damaged, or not of an experiment: it does not name the scale "
             f"({type(error).__name__}: {error}). Choose another --output, or remove the file if "
-            "you know that the results beside it are of this scale."
+            "you know that the results next to it belong to this scale."
         ) from error
 
 
 def _check_unique(keys: list[tuple[str, str, str, str]]) -> None:
     if len(set(keys)) < len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"two tasks are called {twice}: a task is found again by its name.")
+        raise ValueError(f"two tasks are called {twice}: each task needs its own name.")
 
 
 def _measure(experiment: str, task: Task) -> list[Measurement]:
-    """Do one task, on one thread: tasks are what runs in parallel."""
+    """Run one task on one thread. The tasks themselves run in parallel."""
     start = time.perf_counter()
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # unconverged rows of a printed iteration, and the like
+        warnings.simplefilter("ignore")  # such as: rows of a printed iteration have not converged
         rows = list(task.measure(*task.arguments))
     seconds = time.perf_counter() - start
     place = experiment, task.data, task.split
@@ -180,7 +180,7 @@ def _measure(experiment: str, task: Task) -> list[Measurement]:
 
 @contextmanager
 def _progress(name: str, total: int, done: int, show: bool) -> Iterator[Callable[[], None]]:
-    """Yield what is to be called after every task."""
+    """Yield a function to call after every task."""
     if not show:
         yield lambda: None
         return

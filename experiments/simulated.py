@@ -152,11 +152,11 @@ def gaussian_mixtures(
 ) -> GaussianMixtures:
     """Draw a population whose classes are mixtures of Gaussians.
 
-    Centres of the classes are normal around the origin, means of the components normal
-    around their centre. Hastie & Tibshirani (1998), Figures 1 and 2, show three such
-    classes of 200 samples each in the plane, but do not say how they were drawn. With
-    the defaults, linear discriminants of the three pairs contradict each other, each
-    class winning one, at about 1 % of the samples.
+    The centres of the classes are normal around the origin. The means of the components are
+    normal around the centre of their class. Hastie & Tibshirani (1998), Figures 1 and 2, show
+    three such classes of 200 samples each in the plane, but do not say how they were drawn. With
+    the defaults, the linear discriminants of the three pairs contradict each other for about
+    1 % of the samples: each class wins one pair.
 
     Parameters
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import experiments
 from experiments import pages
 from experiments.__main__ import main
 from experiments.results import Measurement, Results
@@ -97,7 +98,7 @@ def test_it_is_said_that_there_was_nothing_to_do(tmp_path, capsys):
     assert capsys.readouterr().out == ""
     run(experiment(range(2)), "quick", tmp_path)
     said = capsys.readouterr().out
-    assert "all 2 tasks were done before" in said and "--output FOLDER runs them anew" in said
+    assert "all 2 tasks are finished" in said and "--output FOLDER runs them again" in said
 
 
 def test_processes_give_the_same(tmp_path):
@@ -152,8 +153,6 @@ def test_the_command_names_what_it_does_not_know(capsys):
 
 
 def test_the_command_runs_one(tmp_path, capsys, monkeypatch):
-    import experiments
-
     known = experiment(range(2))
     monkeypatch.setattr(experiments, "find", lambda name: [known])
     monkeypatch.setattr(experiments, "of_paper", lambda paper: ("Someone (1999)", [known]))

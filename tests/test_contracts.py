@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from all_pairs import all_pairs
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -84,10 +85,18 @@ PAIRINGS = [(combiner, code) for combiner in ANYWHERE for code in CODES if fits(
 RULES = [pair for pair in PAIRINGS if resolve(pair[0]).gives_probabilities]
 COUPLING = [pair for pair in RULES if resolve(pair[0]).takes == "probabilities"]
 DECODERS = [pair for pair in PAIRINGS if not resolve(pair[0]).gives_probabilities]
-each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
-each_rule = pytest.mark.parametrize(("combiner", "code"), RULES)
-each_decoder = pytest.mark.parametrize(("combiner", "code"), DECODERS)
 each_pairing = pytest.mark.parametrize(("combiner", "code"), PAIRINGS)
+
+
+def sampled(pairings, **others):
+    """A sample of the product: it has every pairing, and every pair with the other values."""
+    combiners = dict.fromkeys(combiner for combiner, _ in pairings)
+    return all_pairs(
+        lambda combiner, code, **_: (combiner, code) in pairings,
+        combiner=list(combiners),
+        code=list(CODES),
+        **others,
+    )
 
 
 def build(estimator, combiner="wlw2", code="one-vs-one", **options):
@@ -115,16 +124,14 @@ def test_every_combiner_is_covered():
 
 
 class TestLabelsAreThoseOfTheValues:
-    @each_estimator
-    @each_rule
+    @sampled(RULES, estimator=ESTIMATORS)
     def test_the_label_is_the_most_probable_class(self, combiner, code, estimator):
         model = build(estimator, combiner, code).fit(X, y)
         p = model.predict_proba(FAR)
         assert_probabilities(p)
         assert_array_equal(model.predict(FAR), model.classes_[p.argmax(axis=1)])
 
-    @each_estimator
-    @each_decoder
+    @sampled(DECODERS, estimator=ESTIMATORS)
     def test_decoders_label_by_their_scores_and_have_no_probabilities(
         self, combiner, code, estimator
     ):
@@ -204,8 +211,7 @@ WILD = {
 
 
 class TestProbabilitiesWhateverTheModelsReturn:
-    @pytest.mark.parametrize("answers", WILD)
-    @each_rule
+    @sampled(RULES, answers=list(WILD))
     def test_finite_within_0_and_1_summing_to_1(self, combiner, code, answers):
         model = build(Answers(*WILD[answers]), combiner, code).fit(X, y)
         p = model.predict_proba(FAR)
@@ -218,8 +224,7 @@ class TestProbabilitiesWhateverTheModelsReturn:
         model = build(Answers(*WILD[answers]), calibration="isotonic", temperature=temperature)
         assert_probabilities(model.fit(X, y).predict_proba(FAR))
 
-    @pytest.mark.parametrize("answers", WILD)
-    @each_decoder
+    @sampled(DECODERS, answers=list(WILD))
     def test_decoders_give_finite_scores(self, combiner, code, answers):
         model = build(Answers(*WILD[answers]), combiner, code).fit(X, y)
         scores = model.decision_function(FAR)

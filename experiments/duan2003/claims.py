@@ -1,8 +1,8 @@
-"""What Duan et al. (2003) say about their tables in section 5, and how it is decided.
+"""The claims of Duan et al. (2003) about their tables in section 5, and their criteria.
 
-Methods are compared over all data sets together: by relative differences, averaged over the
-data sets partition by partition, with Student's intervals over the partitions. The intervals
-of a claim hold together (Bonferroni): one in many would be off by chance.
+Methods are compared by relative differences. These are averaged over the data sets for each
+partition, and Student's intervals are computed over the partitions. The intervals of a claim
+hold simultaneously (Bonferroni).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from experiments.results import Measurement
 from experiments.runner import Claim, Verdict
 
 LEVEL = 0.95
-CLOSE = 0.05  # relative differences below are called close
+CLOSE = 0.05  # methods with smaller relative differences are called close
 COMPETITIVE = 1.5  # times the mean error of all methods
 COUPLED = ("PWC_PSVM", "PWC_KLR")
 LOG_LOSS = "log-loss"
@@ -47,7 +47,7 @@ def _missing(table: Table, at_least: int = 2) -> Verdict | None:
 
 
 def _level(n_intervals: int) -> float:
-    """Return the level of each of some intervals that are to hold together."""
+    """Return the level of each interval, if all are to hold simultaneously."""
     return 1.0 - (1.0 - LEVEL) / n_intervals
 
 
@@ -62,7 +62,7 @@ def _name(question: Question) -> str:
 
 
 def _compare(*questions: tuple[Question, Answer]) -> Callable[[list[Measurement]], Verdict]:
-    """Return what decides that all questions have the answer yes."""
+    """Return a function that decides whether all answers are yes."""
 
     def decide(rows: list[Measurement]) -> Verdict:
         table = Table(rows)
@@ -74,7 +74,7 @@ def _compare(*questions: tuple[Question, Answer]) -> Callable[[list[Measurement]
         listed = (f"{_name(q)} {i}" for (q, _), i in zip(questions, intervals, strict=True))
         answers = (a(i) for (_, a), i in zip(questions, intervals, strict=True))
         n = len(table.partitions(*SOURCES))
-        together = " together" if len(questions) > 1 else ""
+        together = " simultaneously" if len(questions) > 1 else ""
         evidence = (
             f"{'; '.join(listed)} (percent, {LEVEL:.0%} intervals{together}, {n} partitions)."
         )
@@ -122,7 +122,7 @@ def _variances(rows: list[Measurement]) -> Verdict:
         ),
     }
     listed = (f"{name} {i.mean:+.2f} [{i.low:+.2f}, {i.high:+.2f}]" for name, i in found.items())
-    evidence = f"{'; '.join(listed)} (Fisher's z, {LEVEL:.0%} intervals together)."
+    evidence = f"{'; '.join(listed)} (Fisher's z, {LEVEL:.0%} intervals simultaneously)."
     return Verdict(all_of(i.below(0.0) for i in found.values()), evidence)
 
 
@@ -159,7 +159,7 @@ CLAIMS = (
     Claim(
         "All methods give competitive performance (section 5).",
         f"On every data set, every method's error is below {COMPETITIVE} times the mean error of "
-        "the twelve, by intervals over partitions that hold together.",
+        "the twelve, by simultaneous intervals over partitions.",
         _competitive,
     ),
     Claim(

@@ -1,8 +1,8 @@
 """Cross-validated scores of all binary machines, for many C at once.
 
-For every σ² one kernel matrix serves all C, folds, columns and methods. LIBSVM fits all
-pairs of classes in one call; kernel logistic regressions start from the solution for the C
-before.
+For every σ², all C, folds, columns and methods share one kernel matrix. LIBSVM fits all
+pairs of classes in one call. Each kernel logistic regression starts from the solution for the
+previous C.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Code = NDArray[np.int8]
 
 @dataclass(frozen=True)
 class Problem:
-    """A training set, seen through its distances."""
+    """A training set, given by the distances of its samples."""
 
     distances: Floats
-    """Squared, shape (n, n)."""
+    """Squared distances, shape (n, n)."""
     y: Classes
     code: Code
     folds: Sequence[Fold]
@@ -39,13 +39,13 @@ class Problem:
     def scores(
         self, learner: type[ClassifierMixin], sigma2: float, values_of_C: Sequence[float]
     ) -> Floats:
-        """Return margins (len(values_of_C), n, l): of every row by machines without its fold.
+        """Return margins (len(values_of_C), n, l) of machines fitted without the fold of the row.
 
         Parameters
         ----------
         learner : {SVC, KernelLogisticRegression}
         sigma2 : float
-            Of the kernel exp(-‖x - x'‖²/(2σ²)).
+            Width of the kernel exp(-‖x - x'‖²/(2σ²)).
         values_of_C : sequence of float
             Increasing.
         """

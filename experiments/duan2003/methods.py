@@ -1,6 +1,6 @@
-"""The methods compared: Duan's twelve, and what this library adds.
+"""The compared methods: Duan's twelve, and those that this library adds.
 
-A method learns from out-of-sample scores how to combine them. Within the grid its
+A method learns from out-of-sample scores how to combine them. In the grid search its
 performance is estimated from cross-validated scores alone, which "adds almost no extra cost"
 (section 3.1): see :func:`estimate`.
 """
@@ -37,28 +37,28 @@ Family = tuple[type[ClassifierMixin], str]
 
 
 class Recipe(NamedTuple):
-    """A method, and how its C and σ² are found."""
+    """A method, and the way its C and σ² are chosen."""
 
     method: Method
     temperature: bool = False
     goal: str = ERROR
-    """What cross-validation minimises: the error by the rules (a) to (f), or the log-loss."""
+    """The target of cross-validation: the error by the rules (a) to (f), or the log-loss."""
     machines_of: str | None = None
     """The method whose C and σ² are used, instead of a search."""
 
     @property
     def family(self) -> Family:
-        """What methods share that combine the same machines."""
+        """Name that is shared by methods which combine the same machines."""
         return self.method.learner, self.method.code
 
     @property
     def gives_probabilities(self) -> bool:
-        """Whether the answer is meant as probabilities: shares of votes are not."""
+        """Whether the output is a probability: shares of votes are not."""
         return resolve(self.method.combiner).gives_probabilities and self.method.combiner != "vote"
 
     @property
     def learns(self) -> bool:
-        """Whether there is something to learn from out-of-sample scores."""
+        """Whether the method learns from out-of-sample scores."""
         calibrated = self.method.calibration is not None
         return calibrated or self.temperature or resolve(self.method.combiner).learns
 
@@ -98,7 +98,7 @@ OURS: dict[str, Recipe] = {
     "KLR 1v1, sigmoid, wlw2, temperature": _ours("KLR 1v1", "wlw2", "PWC_KLR", "sigmoid", True),
     TUNED: Recipe(Method(*FAMILIES["SVM 1v1"], "wlw2", "sigmoid"), True, LOG_LOSS),
 }
-"""On one-vs-one `ht` is `kl`, and `wlw2` is `least-squares` with equal weights."""
+"""For one-vs-one, `ht` equals `kl`, and `wlw2` equals `least-squares` with equal weights."""
 
 RECIPES = PAPER | OURS
 ALL_METHODS = (*RECIPES, DEFAULT)
@@ -137,7 +137,7 @@ class Function:
             self.temperature = fit_temperature(self(scores), y)
 
     def __call__(self, scores: Floats) -> Floats:
-        """Return class probabilities, or what decoders compare: (m, k) from margins (m, l)."""
+        """Return class probabilities, or decoder scores, (m, k) from margins (m, l)."""
         values = scores
         if self.calibration is not None:
             values = self.calibration.transform(scores)
@@ -148,7 +148,7 @@ class Function:
 
 
 class Estimate(NamedTuple):
-    """What cross-validation says of a method; the log-loss of labels alone is NaN."""
+    """Cross-validated performance of a method; the log-loss is NaN for labels alone."""
 
     error: float
     nll: float
@@ -159,9 +159,9 @@ def estimate(
 ) -> Estimate:
     """Estimate the performance of a method from cross-validated scores.
 
-    What the method learns is learned on the scores of all folds but one, and judged on
-    those of that one. Soft-max with a regulariser (SMC) cross-validates its own C on the same
-    scores (section 3.2): its performance is that for the C it chooses.
+    The method learns on the scores of all folds but one, and is evaluated on the scores of
+    that one. Soft-max with a regulariser (SMC) cross-validates its own C on the same scores
+    (section 3.2): its performance is that for the C it chooses.
 
     Parameters
     ----------
@@ -198,9 +198,9 @@ def make_code(family: str, k: int) -> Code:
 
 
 def final_model(name: str, C: float, sigma2: float, folds: Sequence[Fold]) -> CoupledBase:
-    """Return the estimator that a method is in the end, to be fitted on the training set.
+    """Return the final estimator of a method. It is not fitted yet.
 
-    The folds are for the scores that sigmoids and soft-max functions learn from (3.1).
+    Sigmoids and soft-max functions learn from the scores of the folds (section 3.1).
     """
     gamma = 0.5 / sigma2
     if name == TUNED:

@@ -1,4 +1,4 @@
-"""The page of Duan et al. (2003): Tables 2 to 4 and p-values beside the published ones."""
+"""The page of Duan et al. (2003): Tables 2 to 4 and p-values next to the published ones."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ TABLE_4 = tuple(name for name, r in PAPER.items() if r.gives_probabilities)
 
 
 def section(rows: list[Measurement], folder: Path) -> str:
-    """Return the tables, a figure and a reading, from the results."""
+    """Return the tables, a figure and comments, from the results."""
     table = Table(rows)
     if not table.data():
         return "No partition is finished: this needs the tasks of all four families of machines."
     parts = [
         _what_was_run(table),
-        "The search for C and σ² is the paper's: a coarse grid, a fine one around its best, rules "
-        "(a) to (f). It leaves open how methods that learn from scores are judged at a point. Here "
-        "the scores of every sample, also those of pairs that it is not of, come from machines "
-        "without its fold; sigmoids and soft-max functions are fitted on the scores of four folds "
-        "and judged on the fifth; SMC is judged with the C of its own that it chooses, by the same "
-        "cross-validation. The final models learn from the scores of section 3.1.",
-        "Every cell: mean ± standard deviation over our partitions; in brackets what was "
-        "published, and the difference in units of its standard error (from the published "
-        f"deviation, for {PARTITIONS} and for our number of partitions). Table 3 prints the "
-        f"deviations of {AS_FRACTION} as fractions, which are read as such.",
+        "We search C and σ² as the paper does: a coarse grid, a fine grid around its best point, "
+        "and rules (a) to (f). The paper does not say how it evaluates methods that learn from "
+        "scores at a point of the grid. We score every sample with machines that were fitted "
+        "without its fold, also for pairs that do not contain its class. Sigmoids and soft-max "
+        "functions are fitted on the scores of four folds and evaluated on the fifth. SMC is "
+        "evaluated with the C of its own that it chooses, by the same cross-validation. The final "
+        "models learn from the scores of section 3.1.",
+        "Each cell holds the mean ± standard deviation over our partitions. In parentheses follow "
+        "the published values, and the difference in units of its standard error (from the "
+        f"published deviation, for {PARTITIONS} and for our number of partitions). Table 3 prints "
+        f"the deviations of {AS_FRACTION} as fractions, and we read them so.",
         "**Table 2**, test error in percent, one-versus-all",
         _comparison(table, ONE_VS_REST, "error"),
         "**Table 3**, test error in percent, one-versus-one",
@@ -53,14 +54,15 @@ def section(rows: list[Measurement], folder: Path) -> str:
         _comparison(table, TABLE_4, "log-loss"),
         _figure(table, folder),
         "Bars are standard deviations over partitions.",
-        "**P-values** of section 5, of the first method against the second, ours and in brackets "
-        "the published: small where the first is better, from a one-sided paired t-test.",
+        "**P-values** of section 5, from a one-sided paired t-test: small where the first method "
+        "is better than the second. The published values are in parentheses.",
         _p_values(table),
-        "**All methods**, mean over partitions. Those below the paper's twelve are ours: "
-        "other combinations of the machines of WTA_PSVM, WTA_KLR, PWC_PSVM and PWC_KLR, with "
-        f"their C and σ²; {TUNED} has those of the least cross-validated log-loss on the same "
-        f'grids; {DEFAULT} is as it is, with C = 1 and γ by "scale". On one-vs-one PWC is '
-        "`ht`, which is `kl`; and `wlw2` is `least-squares` with equal weights.",
+        "**All methods**, mean over partitions. The methods below the paper's twelve are ours. "
+        "They combine the machines of WTA_PSVM, WTA_KLR, PWC_PSVM and PWC_KLR in other ways, with "
+        f"the same C and σ². {TUNED} has the C and σ² of the lowest cross-validated log-loss on "
+        f'the same grids. {DEFAULT} has its default parameters, C = 1 and gamma="scale". For '
+        "one-vs-one, PWC is `ht`, which equals `kl`, and `wlw2` equals `least-squares` with equal "
+        "weights.",
         *(_all_methods(table, metric) for metric in ("error", "log-loss", "brier")),
         "\n".join(f"- {sentence}" for sentence in reading(table)),
     ]
@@ -72,14 +74,14 @@ def _what_was_run(table: Table) -> str:
         f"{name} {len(table.partitions(name))} × {table.size(name)}" for name in table.data()
     )
     smaller = [name for name in table.data() if name not in table.comparable()]
-    text = f"Partitions × training samples: {counts}. The paper has {PARTITIONS} others"
+    text = f"Partitions × training samples: {counts}. The paper has {PARTITIONS} other partitions"
     if smaller:
         sizes = ", ".join(f"{name} {SOURCES[name].n_train}" for name in smaller)
-        return f"{text}, and more training samples ({sizes}): numbers are not comparable."
+        return f"{text}, and more training samples ({sizes}), so the numbers are not comparable."
     return f"{text} of the same sizes."
 
 
-# ---------------------------------------------------------------------- beside the paper
+# ---------------------------------------------------------------------- compared to the paper
 
 
 def _comparison(table: Table, methods: Sequence[str], metric: str) -> str:

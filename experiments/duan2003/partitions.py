@@ -22,12 +22,12 @@ class Source(NamedTuple):
     """A line of the paper's Table 1."""
 
     name: str
-    """What :func:`experiments.datasets.load` knows it by."""
+    """Name for :func:`experiments.datasets.load`."""
     n_train: int
     labels: str = ""
     """The classes to keep; all when empty."""
     continuous: bool = True
-    """Whether inputs are to be standardised; those of DNA are indicators."""
+    """Whether to standardise the inputs; those of DNA are indicators."""
 
 
 SOURCES: dict[str, Source] = {
@@ -47,7 +47,7 @@ class Partition(NamedTuple):
     X_test: Floats
     y_test: Classes
     folds: list[Fold]
-    """Of the training set: the same for all methods and hyperparameters."""
+    """Folds of the training set: the same for all methods and hyperparameters."""
 
     def distances(self) -> Floats:
         """Return the squared distances of the training samples."""
@@ -62,17 +62,17 @@ def seed_of(data: str, number: int) -> int:
 
 
 def draw(data: str, number: int, n_train: int, n_test: int | None = None) -> Partition:
-    """Draw a stratified partition; inputs are standardised by its training part.
+    """Draw a stratified partition. Its training part standardises the inputs.
 
     Parameters
     ----------
     data : str
         One of :data:`SOURCES`.
     number : int
-        Of the partition.
+        Number of the partition.
     n_train : int
     n_test : int, optional
-        All that is left when omitted.
+        All other samples when omitted.
     """
     source, seed = SOURCES[data], seed_of(data, number)
     loaded = load(source.name)

@@ -1,4 +1,4 @@
-"""What the tables of Duan et al. (2003) come to, in sentences with computed figures."""
+"""Comments on the tables of Duan et al. (2003), with computed numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OURS_AGAINST = (
 
 
 def reading(table: Table) -> list[str]:
-    """Return the sentences that the results allow."""
+    """Return the sentences that the results support."""
     sentences = [
         _agreement(table, "error"),
         _agreement(table, "log-loss"),
@@ -52,10 +52,11 @@ def _agreement(table: Table, metric: str) -> str:
         return ""
     near = sum(abs(d) < NEAR for d in distances.values())
     data, method = max(distances, key=lambda cell: abs(distances[cell]))
+    mean = np.mean(list(distances.values()))
     return (
         f"{near} of {len(distances)} means of the {metric} are within {NEAR:.0f} standard errors "
-        f"of the published; the farthest is {method} on {data}, {distances[data, method]:+.1f} "
-        f"away. The mean distance is {np.mean(list(distances.values())):+.2f}."
+        f"of the published ones. The farthest is {method} on {data}, "
+        f"{distances[data, method]:+.1f} away. The mean distance is {mean:+.2f}."
     )
 
 
@@ -70,8 +71,8 @@ def _misprints() -> str:
                 wrong.append(f"{first} against {second} on {data}")
     listed = f": {'; '.join(wrong)}" if wrong else ""
     return (
-        f"Published p-values below {CLEAR} or above {1 - CLEAR:.1f} that contradict the published "
-        f"means: {len(wrong)} of {total}{listed}."
+        f"{len(wrong)} of {total} published p-values are below {CLEAR} or above {1 - CLEAR:.1f} "
+        f"and contradict the published means{listed}."
     )
 
 
@@ -93,8 +94,9 @@ def _same_side(table: Table) -> str:
     if not total:
         return ""
     return (
-        f"Of {total} published p-values below {CLEAR} or above {1 - CLEAR:.1f} on these data sets, "
-        f"{same} of ours are on the same side of one half, {clearly} of them as clearly."
+        f"{total} published p-values on these data sets are below {CLEAR} or above "
+        f"{1 - CLEAR:.1f}. Of our values for them, {same} are on the same side of one half, and "
+        f"{clearly} are also below {CLEAR} or above {1 - CLEAR:.1f}."
     )
 
 
@@ -105,8 +107,8 @@ def _optimism(table: Table) -> str:
         return ""
     found = [table.values(d, m, "cv-error").mean() for d in table.data() for m in PAPER]
     return (
-        "The cross-validated error that C and σ² were chosen by is on average "
-        f"{np.mean(np.array(found) / test):.2f} of the test error: it is the lowest of many, with "
+        "C and σ² are chosen by their cross-validated error. That error is on average "
+        f"{np.mean(np.array(found) / test):.2f} of the test error: it is the lowest of many, from "
         "fewer training samples."
     )
 
@@ -124,8 +126,8 @@ def _chosen(table: Table) -> str:
         low, high = found.min(axis=0), found.max(axis=0)
         parts.append(f"{data} {_range(low[0], high[0])} for C and {_range(low[1], high[1])} for σ²")
     return (
-        "The medians over partitions of the chosen values lie, from the method with the smallest "
-        f"to that with the largest: {'; '.join(parts)}."
+        "Chosen values: medians over partitions, from the method with the smallest to the method "
+        f"with the largest. {'; '.join(parts)}."
     )
 
 
@@ -142,8 +144,8 @@ def _softmax_C(table: Table) -> str:
     )
     return (
         f"The median C that the rule of section 3.2 chooses for the soft-max function: {listed}. "
-        "It looks at the error first: where only a strong penalty has the least error, "
-        "probabilities are flat however good a weaker one is in log-loss."
+        "The rule compares errors first. Where only a strong penalty has the lowest error, the "
+        "probabilities are flat, even if a weaker penalty has a much lower log-loss."
     )
 
 
@@ -178,6 +180,6 @@ def _best(table: Table, metric: str) -> str:
     ours = Counter(name in PAPER for name in winners.values())[False]
     listed = "; ".join(f"{data}: {name}" for data, name in winners.items())
     return (
-        f"The lowest mean {metric} by data set ({ours} of {len(winners)} are not the paper's). "
-        f"{listed}."
+        f"The methods with the lowest mean {metric} ({ours} of {len(winners)} are not in the "
+        f"paper). {listed}."
     )

@@ -1,4 +1,4 @@
-"""What was measured for Tables 2 to 4 of Duan et al. (2003), and what was published."""
+"""The measured and the published values of Tables 2 to 4 of Duan et al. (2003)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AS_FRACTION = "SMC1v1"  # whose deviations Table 3 prints as fractions, all othe
 
 
 class Table:
-    """What was measured, by data set, method, metric and partition."""
+    """Measured values by data set, method, metric and partition."""
 
     def __init__(self, rows: Iterable[Measurement]):
         self._values: dict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
@@ -67,7 +67,7 @@ class Table:
     def relative_differences(
         self, data: Sequence[str], first: Sequence[str], second: str, metric: str = "error"
     ) -> Floats:
-        """Return how much more than the second the first methods have, on average.
+        """Return the mean relative difference of the first methods from the second.
 
         On each data set the difference is divided by the mean of both sides over the
         partitions. The answer has one value, the mean over the data sets, for every partition
@@ -89,12 +89,12 @@ class Published(NamedTuple):
     deviation: float
 
     def standard_error(self, n: int) -> float:
-        """Return that of the difference from the mean over n other partitions."""
+        """Return the standard error of the difference from the mean over n other partitions."""
         return self.deviation * float(np.sqrt(1.0 / PARTITIONS + 1.0 / n))
 
 
 def published_values() -> dict[tuple[str, str, str], Published]:
-    """Return what was published by data set, method and metric, as fractions."""
+    """Return the published values by data set, method and metric, as fractions."""
     found = {}
     for row in pages.published("duan2003_tables2_4"):
         percent = row["metric"] == "error_percent"

@@ -15,16 +15,16 @@ from manyclass.search import SmoothestBest
 Point = tuple[float, float]
 """C and σ²."""
 Wanted = dict[Point, set[str]]
-"""The methods to be judged at each point."""
+"""The methods to evaluate at each point."""
 
 
 class Grids(NamedTuple):
-    """What the two steps try, for C as for σ²."""
+    """The values of both steps, for C and for σ²."""
 
     powers: tuple[float, ...]
     """The coarse values."""
     factors: tuple[float, ...]
-    """What the best of them are multiplied with for the fine ones."""
+    """Factors on the best coarse value, which give the fine values."""
 
     def coarse(self) -> list[Point]:
         """Return the points of the coarse grid."""
@@ -32,13 +32,13 @@ class Grids(NamedTuple):
 
     def fine(self, around: Point) -> list[Point]:
         """Return the points of the fine grid."""
-        # Rounded, so that grids around neighbours meet in the points they share.
+        # Rounded: neighbouring fine grids then have points in common.
         C, sigma2 = ([float(f"{x * f:.12g}") for f in self.factors] for x in around)
         return list(product(C, sigma2))
 
 
 class Found(NamedTuple):
-    """The point chosen for a method, and what cross-validation says of it."""
+    """The chosen point of a method, and its cross-validated performance."""
 
     C: float
     sigma2: float
@@ -48,14 +48,14 @@ class Found(NamedTuple):
 def search(problem: Problem, recipes: Mapping[str, Recipe], grids: Grids) -> dict[str, Found]:
     """Return the best point for every method.
 
-    All methods are judged on the coarse grid; the fine ones are evaluated once where
-    several methods share them.
+    All methods are evaluated on the coarse grid. Fine points that several methods share are
+    evaluated once.
 
     Parameters
     ----------
     problem : Problem
     recipes : mapping of str to Recipe
-        Methods of one family, all of them to be searched for.
+        Methods of one family.
     grids : Grids
     """
     known: dict[tuple[str, Point], Estimate] = {}
@@ -77,7 +77,7 @@ def _judge(
     wanted: Wanted,
     known: dict[tuple[str, Point], Estimate],
 ) -> None:
-    """Estimate what is wanted and not yet known."""
+    """Estimate the wanted points that are not yet known."""
     missing = {
         point: new
         for point, names in wanted.items()
@@ -100,7 +100,7 @@ def _choose(
     points: Iterable[Point],
     known: Mapping[tuple[str, Point], Estimate],
 ) -> Point:
-    """Choose by the rules (a) to (f): those on the error alone where there is no log-loss."""
+    """Choose by the rules (a) to (f). Without a log-loss, use only those about the error."""
     points = list(points)
     error, nll = np.array([known[name, point] for point in points]).T
     by_nll = recipe.goal == LOG_LOSS  # takes the place of the error in all rules

@@ -57,7 +57,7 @@ def tasks(scale: str) -> Sequence[Task]:
 
 
 def config(scale: str) -> dict[str, Any]:
-    """Return what the scale means."""
+    """Return the settings of a scale."""
     return {
         **SCALES[scale],
         "test samples": SCALES[scale]["test samples"] or "all others",
@@ -89,7 +89,7 @@ def measure(
     powers: Sequence[float],
     factors: Sequence[float],
 ) -> Iterator[Row]:
-    """Find C and σ² for the methods of a family, fit them, and test."""
+    """Find C and σ² for the methods of a family, fit them, and evaluate them."""
     partition = draw(data, number, n_train, n_test)
     code = make_code(family, int(partition.y.max()) + 1)
     problem = Problem(partition.distances(), partition.y, code, partition.folds)
@@ -118,7 +118,7 @@ def _describe(name: str, found: Found) -> Iterator[Row]:
 
 
 def _test(name: str, model, partition: Partition, gives_probabilities: bool) -> Iterator[Row]:
-    """Fit the model and judge it on the test samples."""
+    """Fit the model and evaluate it on the test samples."""
     model.fit(partition.X, partition.y)
     y = partition.y_test
     if not gives_probabilities:

@@ -596,7 +596,8 @@ def test_the_section_shows_what_was_measured(tmp_path):
     p = p_value(Table(rows).values("WAV", "SSMC1v1"), Table(rows).values("WAV", "SMC1v1"))
     line = next(x for x in text.splitlines() if x.startswith("| SSMC1v1 | SMC1v1 | error |"))
     assert line.endswith(f"{p:.0e} (0.6939) |")
-    assert "1 of 145: PWC_KLR against WTA_SVM on SAT" in text
+    assert "1 of 145 published p-values" in text
+    assert "contradict the published means: PWC_KLR against WTA_SVM on SAT." in text
     assert (tmp_path / "duan2003-tables.png").stat().st_size > 10_000
 
 
@@ -606,7 +607,7 @@ def test_the_section_of_one_partition_of_smaller_sets(tmp_path):
     rows.append(Measurement("duan2003-tables", "WAV", "1", "SVM 1va", tables.SIZE, 90))
     text = section(rows, tmp_path)
     assert "WAV 1 × 90" in text
-    assert "(WAV 300): numbers are not comparable" in text
+    assert "(WAV 300), so the numbers are not comparable" in text
     assert "nan" not in text
     assert "SEG" not in text.split("**P-values**")[0].split("**Table 2**")[1]
 

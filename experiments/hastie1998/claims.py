@@ -1,4 +1,4 @@
-"""What Hastie & Tibshirani (1998) claim of their ten Gaussian classes, and how it is decided."""
+"""Claims of Hastie & Tibshirani (1998) about ten Gaussian classes, and their criteria."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from experiments.pages import paired, summarise
 from experiments.results import Measurement
 from experiments.runner import Claim, Verdict
 
-DECIDING = "deviations"  # the reading whose Bayes error is what the paper says
-BESIDE = "J-NN by votes"  # does not decide whether errors are halved
+DECIDING = "deviations"  # the reading with the Bayes error that the paper states
+BESIDE = "J-NN by votes"  # shown, but not used to decide whether errors are halved
 NEARLY_HALF = 2 / 3
 BAYES = 0.01
-ABOUT_MEDIAN = 0.02  # on either side of the paper's
+ABOUT_MEDIAN = 0.02  # allowed distance from the paper's value
 ABOUT_BIAS = 0.02
-ABOUT_TIMES = 1.5  # factor on either side
+ABOUT_TIMES = 1.5  # allowed factor above or below the paper's value
 TIMES = 10 * PRINTED["neighbours per class"].value / PRINTED["neighbours"].value
-ENOUGH = 10  # simulations of the paper's size for a median or a mean
+ENOUGH = 10  # simulations of the paper's size that a median or mean needs
 
 Decide = Callable[[list[Measurement], str], Verdict]
 
@@ -117,8 +117,9 @@ CLAIMS = (
         "The coupled classifiers nearly halve the error rates of LDA and of J-NN (section 3).",
         "The 95 % interval of the ratio of errors, thresholded and coupled to plain, over the "
         f"simulations (geometric mean) ends below {NEARLY_HALF:.2f}, for both. The paper does not "
-        "say how votes of neighbours became probabilities: decided by distances of classes, the "
-        "default of PairwiseNeighbors; the ratio by votes is given beside, and does not decide.",
+        "say how it turned votes of neighbours into probabilities: we decide by distances of "
+        "classes, the default of PairwiseNeighbors. The ratio by votes is also given, and does not "
+        "decide.",
         _halves,
     ),
     _claim(

@@ -1,4 +1,4 @@
-"""Figure 3 of Hastie & Tibshirani (1998), ten Gaussian classes in 20 dimensions: measuring."""
+"""Measurements for Figure 3 of Hastie & Tibshirani (1998): ten Gaussian classes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_NEIGHBORS = 25
 
 
 class Printed(NamedTuple):
-    """What the paper says of pairwise neighbours, section 3."""
+    """A number that the paper prints about pairwise neighbours, section 3."""
 
     value: float
     error: float = float("nan")  # standard error, where it is given
@@ -105,7 +105,7 @@ def measure_gaussians(
 
 
 def _linear(X, y, X_test, y_test) -> Iterator[Row]:
-    """Yield LDA and its pairs: as they are, with thresholds from the training set, from folds."""
+    """Yield LDA and its pairs: plain, and with thresholds from the training set or from folds."""
     lda = LinearDiscriminantAnalysis()
     learners = lda, ThresholdOptimized(lda), ThresholdOptimized(lda, cv=5)
     for method, learner in zip(FAMILIES["LDA"], learners, strict=True):
@@ -120,12 +120,12 @@ def _linear(X, y, X_test, y_test) -> Iterator[Row]:
 def _neighbours(X, y, X_test, y_test) -> Iterator[Row]:
     """Yield J-NN and its pairs: with the same J, with a J each, and with biased distances.
 
-    Neighbours vote in these, as in the paper; with a J each, and with biases, also the
-    distances of the classes are compared.
+    Neighbours vote, as in the paper. Pairs with a J each, and with biases, are also measured
+    with the distances of the classes.
     """
     J = choose_neighbours(X, y)
     plain = KNeighborsClassifier(J).fit(X, y)
-    # Shares of J votes are no estimates of probabilities: their log-loss is infinite.
+    # Shares of J votes are not estimates of probabilities: their log-loss is infinite.
     yield Row("J-NN", "error", float(np.mean(plain.predict(X_test) != y_test)))
     yield Row("J-NN", "neighbours", J)
     numbers = range(1, MOST_NEIGHBORS + 1)
@@ -145,17 +145,17 @@ def _neighbours(X, y, X_test, y_test) -> Iterator[Row]:
 
 
 def _neighbours_per_class(fitted: list[PairwiseNeighbors]) -> float:
-    """Return how many samples of a class are asked on average: votes are of two classes."""
+    """Return the mean number of neighbours per class. Votes come from two classes."""
     return float(np.mean([e.n_neighbors_ / (2 if e.evidence == "votes" else 1) for e in fitted]))
 
 
 def _mean_bias(biases: list[float]) -> float:
-    """Return how far apart the distances to two classes are, on average: 0.07 is 7 %."""
+    """Return the mean relative bias of the distances to two classes: 0.07 is 7 %."""
     return float(np.mean(np.exp(np.abs(np.log(biases))) - 1))
 
 
 def choose_neighbours(X, y, most: int = MOST_NEIGHBORS, n_folds: int = 10) -> int:
-    """Return the number of neighbours of least cross-validated error; of several, the least."""
+    """Return the smallest number of neighbours with the lowest cross-validated error."""
     wrong = np.zeros(most)
     for train, test in StratifiedKFold(n_folds, shuffle=True, random_state=0).split(X, y):
         nearest = NearestNeighbors(n_neighbors=most).fit(X[train])
@@ -189,7 +189,7 @@ def tasks(scale: str) -> list[Task]:
 
 
 def config(scale: str) -> dict[str, Any]:
-    """Return what the scale means."""
+    """Return the settings of a scale."""
     return {
         **SIZES[scale],
         "readings": READINGS,

@@ -10,9 +10,8 @@ import numpy as np
 
 from experiments.hastie1998.gaussians import FAMILIES, KINDS, METHODS, PRINTED, READINGS, VOTES
 from experiments.hastie1998.tools import mean_interval, metrics_table, ratio_interval
-from experiments.pages import Summary, paired, save_figure, summarise
+from experiments.pages import Summary, markdown_table, paired, save_figure, summarise
 from experiments.results import Measurement
-from manyclass.app.report import markdown_table
 
 Summaries = dict[tuple[str, str, str], Summary]
 
@@ -25,7 +24,7 @@ BOXES = {
         "distances": KINDS["J-NN by distances"].thresholded,
     },
 }
-# What is added step by step. Thresholds of LDA from folds are an alternative, not a further step.
+# Each step adds one part. Thresholds of LDA from folds are an alternative, not a further step.
 STEPS = (
     ("LDA", *FAMILIES["LDA"][:2]),
     ("J-NN", *FAMILIES["J-NN"][:3]),
@@ -34,17 +33,17 @@ STEPS = (
 
 
 def section(rows: list[Measurement], folder: Path) -> str:
-    """Return errors, boxplots, and where the gain comes from, for both readings."""
+    """Return errors, boxplots, and the contribution of each step, for both readings."""
     summary = summarise(rows)
     parts = [
-        "Ten Gaussian classes in 20 dimensions, means uniform on [0, 1], random principal axes. "
-        "What is printed about the covariances has two readings: see the Bayes error. Thresholds "
-        "are chosen on the training set, by leave-one-out for neighbours; the paper does not say "
-        "how it chose them. Nor does it say how the votes of neighbours became probabilities: "
-        '"NN pairs" are of votes, as in the paper, with probabilities by Laplace\'s rule and a '
-        'slope; "NN pairs, distances", the default of `PairwiseNeighbors`, compare the mean '
-        "distances to the nearest samples of either class, in the figures with thresholds. Rows "
-        "from these on are not in the paper."
+        "Ten Gaussian classes in 20 dimensions, with means uniform on [0, 1] and random principal "
+        "axes. The paper's text about the covariances can be read in two ways, which differ in "
+        "the Bayes error. The paper does not say how it chose thresholds. We choose them on the "
+        "training set, by leave-one-out for neighbours. Nor does the paper say how it turned "
+        'votes of neighbours into probabilities. "NN pairs" use votes, as in the paper, and '
+        'Laplace\'s rule with a slope for probabilities. "NN pairs, distances", the default of '
+        "`PairwiseNeighbors`, compare the mean distances to the nearest samples of either class; "
+        "the figures show them with thresholds. The rows from these on are not in the paper."
     ]
     for reading, meaning in READINGS.items():
         if (reading, "LDA", "error") in summary:
@@ -66,20 +65,20 @@ def _of_reading(rows: list[Measurement], reading: str, folder: Path) -> list[str
         picture,
         f"Means over {n} simulations, with the standard deviation of the error:",
         metrics_table(summary, reading, METHODS),
-        "What pairing, choosing J for each pair, and thresholds contribute to the coupled rule "
-        "(ratio of errors, geometric mean and 95 % interval over the simulations):",
+        "Contributions of pairs, of a separate J for each pair, and of thresholds to the coupled "
+        "rule (ratio of errors, geometric mean and 95 % interval over the simulations):",
         _contributions(rows, reading),
         _reading_of_contributions(rows, reading),
-        "Pairwise neighbours beside the paper's (the difference in its standard errors). Votes are "
-        "of two classes: half their number is counted. Of several numbers of neighbours that are "
-        "equally good for a pair we take the largest, of several biases the one nearest to 1; the "
-        "paper does not say:",
+        "Pairwise neighbours compared with the paper's (the difference is in its standard errors). "
+        "Votes come from two classes, so we count half their number. If several numbers of "
+        "neighbours are equally good for a pair, we take the largest. If several biases are, we "
+        "take the one nearest to 1. The paper does not say what it does:",
         _beside_paper(summary, reading),
     ]
 
 
 def _boxplots(axes, summary: Summaries, reading: str) -> None:
-    """Draw the test errors as the paper does, with pairs of other kinds beside."""
+    """Draw the test errors as in the paper, and next to them those of other kinds of pairs."""
     for ax, (base, boxes) in zip(axes, BOXES.items(), strict=True):
         pairs = [f"{p}, {rule}" for p in boxes.values() for rule in RULES]
         values = [100 * summary[reading, m, "error"].values for m in (base, *pairs)]
@@ -104,7 +103,7 @@ def _contributions(rows: list[Measurement], reading: str) -> str:
 
 
 def _reading_of_contributions(rows: list[Measurement], reading: str) -> str:
-    """Say what is left of the error with thresholds, and without."""
+    """Say which part of the error remains with thresholds, and without."""
     sentences = []
     for name, (base, plain, thresholded) in KINDS.items():
         whole, part = (
@@ -133,7 +132,7 @@ def _beside_paper(summary: Summaries, reading: str) -> str:
 
 
 def _number(summary: Summaries, reading: str, method: str, metric: str) -> list[str]:
-    """Return our number of neighbours beside the paper's."""
+    """Return our number of neighbours next to the paper's."""
     printed, error = PRINTED[metric]
     ours = summary[reading, method, metric]
     own_error = ours.deviation / np.sqrt(len(ours.values))

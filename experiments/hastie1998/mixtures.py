@@ -50,7 +50,7 @@ METHODS = (
     "CoupledSVC",
     "Bayes",
 )
-TOLERANCE = 0.002  # of an error rate: smaller differences are no differences
+TOLERANCE = 0.002  # error rates that differ by less count as equal
 COLOURS = ("#8fb8de", "#f3c98b", "#a8d5a2")
 
 
@@ -119,18 +119,18 @@ def _section(figure: str, rows: list[Measurement], folder: Path) -> str:
     )
     return "\n\n".join(
         [
-            f"Three classes, each a mixture of {COMPONENTS[figure]} Gaussians in the plane, 200 "
-            "training samples of each, linear discriminants for every pair of classes. The paper "
-            "does not say how its mixtures were drawn, so neither its picture nor its error rates "
-            "can be had again: we draw many populations, from a distribution chosen so that votes "
-            "leave something undecided (`simulated.gaussian_mixtures`). The figure shows the "
-            "first; errors are in parentheses, and the area of indecision is hatched.",
+            f"Each of three classes is a mixture of {COMPONENTS[figure]} Gaussians in the plane, "
+            "with 200 training samples. Every pair of classes has a linear discriminant. The paper "
+            "does not say how it drew its mixtures, so we cannot reproduce its picture or its "
+            "error rates. We draw many populations from a distribution that leaves some votes "
+            "undecided (`simulated.gaussian_mixtures`). The figure shows the first population. "
+            "Errors are in parentheses, and the area without a decision is hatched.",
             picture,
-            f"Test errors over {len(undecided.values)} populations. Each class wins one vote at "
-            f"{100 * undecided.mean:.2f} % of the test samples on average, at "
-            f"{100 * undecided.values.max():.2f} % in the worst population. Log-loss, Brier score "
-            "and MSE are of the probabilities, where there are any; the rows from `logit` on are "
-            "not in the paper.",
+            f"Test errors over {len(undecided.values)} populations. Every class has one vote, a "
+            f"tie, for {100 * undecided.mean:.2f} % of the test samples on average, and for "
+            f"{100 * undecided.values.max():.2f} % in the worst population. Methods without "
+            "probabilities have no log-loss, Brier score or MSE. The rows from `logit` on are not "
+            "in the paper.",
             metrics_table(summary, DATA, METHODS),
         ]
     )
@@ -159,7 +159,7 @@ def _draw(axes, figure: str, seed: int, panels: list[str], errors: dict[str, flo
 
 
 def _regions(X, y, points) -> dict[str, Any]:
-    """Return the class of every point by each method; 3 where votes do not decide."""
+    """Return the class of every point by each method; 3 where votes are tied."""
     pairs = Pairs(in_pairs(LinearDiscriminantAnalysis()).fit(X, y), points)
     return {
         WINS: np.where(pairs.undecided(), 3, pairs.votes().argmax(axis=1)),
@@ -170,7 +170,7 @@ def _regions(X, y, points) -> dict[str, Any]:
 
 
 def _draw_regions(ax, grid, labels) -> None:
-    """Fill the region of every class, hatch that of none, and draw the boundaries."""
+    """Fill the region of every class, hatch the region of ties, and draw the boundaries."""
     for label, colour in enumerate((*COLOURS, "white")):
         inside = (labels == label).astype(float)
         if inside.any():

@@ -1,4 +1,4 @@
-"""What the experiments of Hastie & Tibshirani (1998) share: pairs of classes, and statistics."""
+"""Tools for all experiments of Hastie & Tibshirani (1998): pairs of classes, statistics."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 from sklearn.metrics import brier_score_loss, log_loss
 
-from experiments.pages import Summary
+from experiments.pages import Summary, markdown_table
 from experiments.runner import Row
 from manyclass import CoupledClassifier, couple
-from manyclass.app.report import markdown_table
 from manyclass.combiners.decoding import MaxWins
 from manyclass.metrics import zadrozny_mse
 
@@ -23,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 def split_name(scale: str, seed: int) -> str:
-    """Name a simulation, so that those of the two scales are never taken for each other."""
+    """Name a simulation. The two scales have different names."""
     return f"{seed}" if scale == "paper" else f"{scale}-{seed}"
 
 
@@ -36,7 +35,7 @@ def seed_of(split: str) -> int:
 
 
 def in_pairs(estimator, **options) -> CoupledClassifier:
-    """Return the classifier by pairs, whose probabilities are taken as they are by default."""
+    """Return a one-vs-one classifier, by default without calibration and temperature."""
     plain = {"combiner": "ht", "calibration": None, "temperature": False, "cv": None} | options
     return CoupledClassifier(estimator, code="one-vs-one", **plain)
 
@@ -53,11 +52,11 @@ class Pairs:
         return couple(self.r, self.code, rule, self.weights)
 
     def votes(self) -> Array:
-        """Return the pairs that every class wins; among equals, one is a little higher."""
+        """Return how many pairs each class wins. Ties are broken by a small amount."""
         return MaxWins().combine(self.r - 0.5, self.code).values
 
     def undecided(self) -> NDArray[np.bool_]:
-        """Tell where more than one class has the most votes."""
+        """Return where several classes have the most votes."""
         votes = np.sort(self.votes(), axis=1)
         return votes[:, -1] - votes[:, -2] < 0.25
 

@@ -1,4 +1,4 @@
-"""Which setting and which C of Liu & Zheng (2005) to show, where the paper does not say."""
+"""Choices of settings and C that Liu & Zheng (2005) do not state."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from experiments.results import Measurement
 ORIGIN = "origin"
 
 Values = dict[tuple[str, str, str], float]
-"""Values of the origin's split by (setting, method, metric)."""
+"""Values on the official split by (setting, method, metric)."""
 Choice = Callable[[Values, str], tuple[Setting, float] | None]
-"""How the setting and C of a problem are chosen."""
+"""A function that chooses the setting and C of a problem."""
 
 
 def origin_values(rows: list[Measurement]) -> Values:
-    """Return what was measured on the origin's split."""
+    """Return the measurements on the official split."""
     return {(r.data, r.method, r.metric): r.value for r in rows if r.split.endswith(ORIGIN)}
 
 
@@ -40,13 +40,13 @@ def measured_grid(values: Values, setting: Setting) -> list[float]:
 
 
 def nearest_to_published(values: Values, setting: Setting) -> float:
-    """Return the C whose f(x) has the error nearest to the published; of several, the least."""
+    """Return the smallest C whose f(x) has the error nearest to the published one."""
     target = published_errors(setting)["f(x)"]
     return _least(values, setting, "error", lambda error: abs(error - target))
 
 
 def cross_validated(values: Values, setting: Setting) -> float:
-    """Return the C of the least error on left-out training samples; of several, the least."""
+    """Return the smallest C with the lowest error on left-out training samples."""
     return _least(values, setting, "left-out error", lambda error: error)
 
 
@@ -84,7 +84,7 @@ def converged_choice(values: Values, problem: str) -> tuple[Setting, float] | No
 
 
 def resampled_errors(rows: list[Measurement], setting: Setting, rule: str, C: float) -> np.ndarray:
-    """Return the errors on the splits other than the origin's, in the order of the splits."""
+    """Return the errors on all splits but the official one, in the order of the splits."""
     found = {
         row.split: row.value
         for row in rows

@@ -1,4 +1,4 @@
-"""What Liu & Zheng (2005) claim of their Table I, and how it is decided."""
+"""The claims of Liu & Zheng (2005) about their Table I, and their criteria."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def _ordered(rows: list[Measurement], problem: str, choose: Choice) -> Verdict:
             for verb in ("mends", "spoils")
         )
         steps.append(better_by_sign_test(mended, spoiled))
-        evidence.append(f"{better} mends {mended:g} errors of {worse} and makes {spoiled:g} others")
+        evidence.append(
+            f"{better} corrects {mended:g} errors of {worse} and adds {spoiled:g} others"
+        )
     errors = ", ".join(
         f"{r} {100 * values[setting.name, method_name(r, C), 'error']:.2f} %" for r in RULES
     )
@@ -46,17 +48,17 @@ def _ordered(rows: list[Measurement], problem: str, choose: Choice) -> Verdict:
 
 
 def _over_grid(values: Values, setting: Setting) -> str:
-    """Say for how many C the three are in the order that is claimed."""
+    """Say for how many C the three rules have the claimed order."""
     grid = measured_grid(values, setting)
     ordered = 0
     for C in grid:
         f, srm, drm = (values[setting.name, method_name(rule, C), "error"] for rule in RULES)
         ordered += drm <= srm <= f
-    return f"in this order, or level, for {ordered} of the {len(grid)} C that were tried"
+    return f"DRM ≤ SRM ≤ f(x) for {ordered} of the {len(grid)} C that we tried"
 
 
 def _degrades_less(rows: list[Measurement]) -> Verdict:
-    """Decide whether the second degree costs DRM less than half of what it costs f(x)."""
+    """Decide whether degree 2 raises the errors of SRM and DRM less than half as much as f(x)'s."""
     values = origin_values(rows)
     first, second = (most_alike(values, p) for p in (FIRST_SEGMENT, SECOND_SEGMENT))
     if first is None or second is None:
@@ -87,8 +89,8 @@ CLAIMS = (
             f"DRM has no more errors than SRM, and SRM no more than f(x), on {problem} (Table I), "
             f"{way}.",
             "Exact one-sided sign tests at 5 % on the test samples that two rules classify "
-            "differently: both steps significant, it holds; one significantly reversed, it does "
-            "not.",
+            "differently. The claim holds if both steps are significant. It does not hold if one "
+            "is significantly reversed.",
             partial(_ordered, problem=problem, choose=choose),
         )
         for problem in PROBLEMS

@@ -1,4 +1,4 @@
-"""Figure 2 of Liu & Zheng (2005): errors as classes are added, in alphabetical order."""
+"""Figure 2 of Liu & Zheng (2005): errors as classes are added in alphabetical order."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ from experiments.liu2005.machines import (
     method_name,
 )
 from experiments.liu2005.table1 import joined
-from experiments.pages import save_figure
+from experiments.pages import markdown_table, save_figure
 from experiments.results import Measurement
 from experiments.runner import Claim, Row, Task, Verdict
-from manyclass.app.report import markdown_table
 
 COUNTS = {
     "segment": tuple(range(2, 8)),
@@ -82,18 +81,18 @@ def _split_name(scale: str, count: int) -> str:
 
 
 def config(scale: str) -> dict[str, Any]:
-    """Return what the scale means."""
+    """Return the settings of a scale."""
     return {
         name: [{"classes": n, "C": grid, "every": every} for n, grid, every in _sizes(scale, s)]
         for name, s in SETTINGS.items()
     }
 
 
-# -- what was chosen -------------------------------------------------------------------
+# -- choices ---------------------------------------------------------------------------
 
 
 def curves(rows: list[Measurement]) -> Curves:
-    """Return what was measured, by the number of classes."""
+    """Return the measurements by the number of classes."""
     return {
         (row.data, int(row.split.split("-")[-1].split()[0]), row.method, row.metric): row.value
         for row in rows
@@ -106,7 +105,7 @@ def counts_of(found: Curves, setting: Setting) -> list[int]:
 
 
 def chosen_c(found: Curves, setting: Setting) -> float:
-    """Return the C whose f(x), with all classes, errs most nearly like the published one."""
+    """Return the C whose f(x), with all classes, has the error nearest to the published one."""
     last, target = counts_of(found, setting)[-1], published_errors(setting)["f(x)"]
 
     def distance(C: float) -> float:
@@ -118,7 +117,7 @@ def chosen_c(found: Curves, setting: Setting) -> float:
 
 
 def most_alike(found: Curves, problem: str) -> tuple[Setting, float] | None:
-    """Return the setting and C of a problem that, with all classes, are most like the paper's."""
+    """Return the setting and C whose f(x), with all classes, is nearest to the paper's."""
     candidates = [
         (setting, chosen_c(found, setting))
         for setting in SETTINGS.values()
@@ -138,7 +137,7 @@ def most_alike(found: Curves, problem: str) -> tuple[Setting, float] | None:
 
 
 def section(rows: list[Measurement], folder: Path) -> str:
-    """Return the four panels, and the same as a table for every setting."""
+    """Return the four panels, and a table for every setting."""
     found = curves(rows)
     chosen = [c for problem in PROBLEMS if (c := most_alike(found, problem)) is not None]
     picture = save_figure(
@@ -151,10 +150,10 @@ def section(rows: list[Measurement], folder: Path) -> str:
     settings = [s for s in SETTINGS.values() if counts_of(found, s)]
     return "\n\n".join(
         [
-            "Machines are fitted anew for the first two, three and more classes in alphabetical "
-            "order (letter: every third number of classes). C is again the one whose f(x), with "
-            "all classes, errs most nearly like the published one, and so is the setting that is "
-            "drawn; rings mark the published errors.",
+            "Machines are fitted again for the first two, three and more classes in alphabetical "
+            "order (letter: every third number of classes). C and the setting in the figure are "
+            "again those whose f(x), with all classes, has the error nearest to the published one. "
+            "Rings mark the published errors.",
             picture,
             "Errors in percent, f(x) / SRM / DRM:",
             *(_table(found, setting) for setting in settings),
@@ -221,7 +220,7 @@ def _always_lower(rows: list[Measurement], problem: str) -> Verdict:
     gains = better_by_sign_test(mended, spoiled) is True
     evidence = (
         f"{setting.name}, C={C:g}: {'; '.join(reversed_at) or 'never reversed'}; with all classes "
-        f"DRM mends {mended:g} errors of f(x) and makes {spoiled:g} others"
+        f"DRM corrects {mended:g} errors of f(x) and adds {spoiled:g} others"
     )
     holds = False if worse_at else True if gains and not reversed_at else None
     return Verdict(holds, evidence)
@@ -231,10 +230,10 @@ CLAIMS = tuple(
     Claim(
         f"SRM and DRM always lower the error, and DRM performs the best, on {problem} "
         "(section V and Figure 2).",
-        "With every number of classes DRM has no more errors than SRM and SRM no more than f(x), "
-        "and with all classes DRM has significantly fewer than f(x) (one-sided sign test at 5 % "
-        "on the samples on which the two differ): it holds. Significantly reversed somewhere: it "
-        "does not.",
+        "The claim holds if, with every number of classes, DRM has no more errors than SRM and SRM "
+        "no more than f(x), and with all classes DRM has significantly fewer than f(x) (one-sided "
+        "sign test at 5 % on the samples on which the two differ). It does not hold if the order "
+        "is significantly reversed for some number of classes.",
         partial(_always_lower, problem=problem),
     )
     for problem in PROBLEMS

@@ -1,4 +1,4 @@
-"""One-vs-rest machines of Liu & Zheng (2005), fitted once and decoded in all ways."""
+"""One-vs-rest machines of Liu & Zheng (2005), fitted once and decoded by every rule."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from manyclass.scores.leave_one_out import left_out_scores
 
 RULES = ("f(x)", "SRM", "DRM")
 COUPLERS = ("kl", "least-squares", "normalize")
-SIZES = (1, 3, 5, 9, 15, 25, 45, 75, 125)  # neighbours tried one by one, beside the chosen number
+SIZES = (1, 3, 5, 9, 15, 25, 45, 75, 125)  # numbers of neighbours that are also tried one by one
 TEMPERED = 5000  # samples, as CoupledSVC takes
 ITERATIONS = 100_000
 UNCONVERGED = f"raw inputs, {ITERATIONS} iterations"
@@ -45,21 +45,21 @@ Answers = dict[str, Array]
 
 @dataclass(frozen=True)
 class Setting:
-    """A row of Table I, with what the paper leaves open."""
+    """A row of Table I, with the parameters that the paper does not state."""
 
     problem: str
     dataset: str
     published: tuple[str, str]
     """Data set and kernel as the published table names them."""
     machine: dict[str, Any] = field(hash=False)
-    """Parameters of SVC, but for C."""
+    """Parameters of SVC other than C."""
     standardised: bool = False
     variant: str = "raw inputs"
     grid: tuple[float, ...] = DECADES
 
     @property
     def name(self) -> str:
-        """What it is called among the results."""
+        """Name in the results."""
         return f"{self.problem}, {self.variant}"
 
 
@@ -68,7 +68,7 @@ def _settings() -> Iterator[Setting]:
         machine = {"kernel": "poly", "degree": degree, "gamma": 1.0, "coef0": 1.0}
         row = f"segment, degree {degree}", "segment", ("segment", f"poly degree {degree}")
         yield Setting(*row, machine, standardised=True, variant="standardised")
-        # Coefficients hardly reach C before the solver is stopped: a coarse grid will do.
+        # Coefficients hardly reach C before the solver stops: a coarse grid is enough.
         machine = {**machine, "max_iter": ITERATIONS}
         yield Setting(*row, machine, variant=UNCONVERGED, grid=DECADES[1:4])
     # gamma="scale" stands for a sigma^2 of the number of features times their variance.
@@ -85,7 +85,7 @@ PROBLEMS = tuple(dict.fromkeys(setting.problem for setting in SETTINGS.values())
 
 
 def method_name(rule: str, C: float) -> str:
-    """Return what a rule with this C is called among the results."""
+    """Return the name of a rule with this C in the results."""
     return f"{rule}, C={C:g}"
 
 
@@ -93,7 +93,7 @@ def method_name(rule: str, C: float) -> str:
 
 
 def scaled(standardised: bool, X: Array, X_test: Array) -> tuple[Array, Array]:
-    """Return both, standardised by the training data if asked for."""
+    """Return both; on request the training data standardise them."""
     if standardised:
         scaler = StandardScaler().fit(X)
         X, X_test = scaler.transform(X), scaler.transform(X_test)
@@ -109,21 +109,21 @@ class Split(NamedTuple):
     y_test: NDArray[np.intp]
 
     def first_classes(self, count: int) -> Split:
-        """Return the part of the first classes, by the alphabet."""
+        """Return the samples of the first classes in alphabetical order."""
         train, test = self.y < count, self.y_test < count
         return Split(self.X[train], self.X_test[test], self.y[train], self.y_test[test])
 
     def leave_one_out(self) -> Iterator[Split]:
-        """Yield training data without a sample, and the sample."""
+        """Yield the training data without one sample, and that sample, for each sample."""
         for i in range(len(self.y)):
             rest = np.arange(len(self.y)) != i
             yield Split(self.X[rest], self.X[[i]], self.y[rest], self.y[[i]])
 
 
 def load_split(dataset: str, resample: int | None = None) -> Split:
-    """Return the origin's split, or one of the same size that is drawn at random.
+    """Return the official split, or a random one of the same size.
 
-    iris has none: its training and test data are the same, to be left out one by one.
+    iris has no official split: its training and test data are the same, for leave-one-out.
     """
     data = load(dataset)
     classes, y = np.unique(data.y, return_inverse=True)
@@ -136,7 +136,7 @@ def load_split(dataset: str, resample: int | None = None) -> Split:
 
 
 def _drawn(y, n_train, seed: int) -> NDArray[np.bool_]:
-    """Tell which samples train: of every class a number, at random."""
+    """Return which samples train: the same number of each class, at random."""
     rng, train = np.random.default_rng(seed), np.zeros(len(y), dtype=np.bool_)
     for c, n in enumerate(n_train):
         train[rng.choice(np.flatnonzero(y == c), n, replace=False)] = True
@@ -147,7 +147,7 @@ def _drawn(y, n_train, seed: int) -> NDArray[np.bool_]:
 
 
 class Machines:
-    """One-vs-rest support vector machines, and everything that is read from them."""
+    """One-vs-rest support vector machines, and the scores and probabilities from them."""
 
     def __init__(self, machine: dict[str, Any], C: float, X: Array, y: NDArray[np.intp]):
         self.X, self.y, self.code = X, y, codes.one_vs_rest(int(y.max()) + 1)
@@ -162,12 +162,12 @@ class Machines:
 
     @cached_property
     def left_out(self) -> Array:
-        """Scores by analytic leave-one-out; of 5 folds where that is not to be trusted."""
+        """Scores by analytic leave-one-out, or from 5 folds where it cannot be trusted."""
         return left_out_scores(self.bank, self._fit, self.X, self.y, self.code, self.ones)
 
     @cached_property
     def dynamic(self) -> DynamicReliabilityCV:
-        """The reliability near by, with the number of neighbours chosen."""
+        """The dynamic reliability, with the chosen number of neighbours."""
         return DynamicReliabilityCV().fit(self.X, self.y, self.code, self.evidence, self.left_out)
 
     def cross_validated_error(self) -> float:
@@ -182,7 +182,7 @@ class Machines:
         return {**self.simply_decoded(X), "DRM": near.values}
 
     def simply_decoded(self, X: Array) -> Answers:
-        """Return class scores by the two rules that choose nothing."""
+        """Return class scores by the two rules without a choice of neighbours."""
         f = self.bank.scores(X)
         static = StaticReliability().fit(self.X, self.y, self.code, self.evidence)
         return {
@@ -220,7 +220,7 @@ def fit_machines(setting: Setting, C: float, split: Split) -> tuple[Machines, Ar
 
 
 def default_probabilities(split: Split) -> Array:
-    """Return the probabilities of CoupledSVC as it comes, on standardised inputs."""
+    """Return the probabilities of CoupledSVC with its defaults, on standardised inputs."""
     X, X_test = scaled(True, split.X, split.X_test)
     return CoupledSVC().fit(X, split.y).predict_proba(X_test)
 
@@ -229,7 +229,7 @@ def default_probabilities(split: Split) -> Array:
 
 
 def error_rows(answers: Answers, y, C: float) -> Iterator[Row]:
-    """Yield the error of every method, and whom the reliabilities set right or wrong."""
+    """Yield the error of every method, and how many labels the reliabilities correct or spoil."""
     wrong = {name: values.argmax(axis=1) != y for name, values in answers.items()}
     for name, missed in wrong.items():
         yield Row(method_name(name, C), "error", float(missed.mean()))
@@ -248,7 +248,7 @@ def probability_rows(method: str, p: Array, y) -> Iterator[Row]:
 
 
 def better_by_sign_test(mended: float, spoiled: float, level: float = 0.05) -> bool | None:
-    """Decide by the samples on which two rules differ: exact, one-sided, None if open."""
+    """Decide by an exact one-sided sign test on the samples that two rules label differently."""
     n = int(mended + spoiled)
     if n == 0:
         return None

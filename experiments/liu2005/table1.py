@@ -1,4 +1,4 @@
-"""Table I of Liu & Zheng (2005): errors of one-vs-rest machines, by reliability or without."""
+"""Table I of Liu & Zheng (2005): errors of one-vs-rest machines with and without reliability."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DEFAULTS = "CoupledSVC"
 
 
 def measure_split(name: str, grid: tuple[float, ...]) -> Iterator[Row]:
-    """Yield everything for the origin's split, one fit for each C."""
+    """Yield all metrics on the official split, with one fit for each C."""
     setting = SETTINGS[name]
     split = load_split(setting.dataset)
     for C in grid:
@@ -49,7 +49,7 @@ def measure_split(name: str, grid: tuple[float, ...]) -> Iterator[Row]:
 
 
 def measure_left_out(name: str, C: float, every: int = 1) -> Iterator[Row]:
-    """Yield everything by leaving out one sample after the other, or every so many."""
+    """Yield all metrics by leave-one-out of every sample, or of every few."""
     setting, parts, neighbours, errors, labels = SETTINGS[name], [], [], [], []
     for split in list(load_split(setting.dataset).leave_one_out())[::every]:
         machines, X_test = fit_machines(setting, C, split)
@@ -66,7 +66,7 @@ def measure_left_out(name: str, C: float, every: int = 1) -> Iterator[Row]:
 
 
 def joined(parts: list[Answers]) -> Answers:
-    """Return the answers for several test sets as those for one."""
+    """Join the answers for several test sets."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -86,7 +86,7 @@ def measure_resampled(name: str, grid: tuple[float, ...], seed: int) -> Iterator
 
 
 def measure_stopped(name: str, iterations: int) -> Iterator[Row]:
-    """Yield the errors of machines on raw inputs whose solver is stopped early, or late."""
+    """Yield the errors of machines on raw inputs whose solver stops early or late."""
     setting, split = SETTINGS[name], load_split(SETTINGS[name].dataset)
     stopped = replace(setting, machine={**setting.machine, "max_iter": iterations})
     machines, X_test = fit_machines(stopped, STOPPED_C, split)
@@ -99,7 +99,7 @@ def measure_stopped(name: str, iterations: int) -> Iterator[Row]:
 
 
 def measure_default(dataset: str, every: int = 1) -> Iterator[Row]:
-    """Yield the metrics of CoupledSVC as it comes."""
+    """Yield the metrics of CoupledSVC with its defaults."""
     whole = load_split(dataset)
     parts: list[Split] = [whole]
     if whole.X is whole.X_test:
@@ -111,7 +111,7 @@ def measure_default(dataset: str, every: int = 1) -> Iterator[Row]:
 
 
 def tasks(scale: str) -> list[Task]:
-    """Return tasks of a setting and a split each; of one C each where these are large."""
+    """Return one task per setting and split. Large ones have one task per C."""
     found = []
     for name, setting in SETTINGS.items():
         if scale == "paper" or setting.dataset != "letter":
@@ -145,7 +145,7 @@ def _of_setting(name: str, setting: Setting, scale: str) -> Iterator[Task]:
 
 
 def config(scale: str) -> dict[str, Any]:
-    """Return what the scale means."""
+    """Return the settings of a scale."""
     return {
         "settings": {
             name: {**setting.machine, "C": setting.grid if scale == "paper" else [QUICK_C]}

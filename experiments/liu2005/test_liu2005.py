@@ -254,7 +254,7 @@ def test_section_of_the_table(tmp_path):
     text = page.section(rows, tmp_path)
     assert "| 1 | 5 | 9.24 (9.24) | 8.57 (8.57) | 7.76 (7.76) | +7.3 | +16.0 | +0.0 |" in text
     assert "between 0.10 % (m=1) and 0.90 %" in text
-    assert "gains 20.00 points at the most, after 10000 iterations, and 5.00 after 10000000" in text
+    assert "gains at most 20.00 points, after 10000 iterations, and 5.00 after 10000000" in text
     assert "| 10.00 ± nan | 9.00 ± nan | 8.00 ± nan | 1 | 1 |" in text
 
 

@@ -1,4 +1,4 @@
-"""Long tests run where they are asked for by name: ``pytest experiments/long``."""
+"""Long tests run only if the command line names them: ``pytest experiments/long``."""
 
 from __future__ import annotations
 

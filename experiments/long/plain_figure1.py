@@ -1,6 +1,6 @@
-"""Figure 1 of Wu, Lin & Weng (2003) in plain numpy, apart from the library.
+"""Figure 1 of Wu, Lin & Weng (2003) in plain numpy, independent of the library.
 
-Written from the paper (sections 2 to 4 and 6.1): generator, tie-breaks and solvers of its own.
+Written from the paper (sections 2 to 4 and 6.1), with its own generator, tie-breaks and solvers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def pairwise(p: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
 def hastie_tibshirani(r: np.ndarray) -> np.ndarray:
     """The iteration of section 2 with equal weights, until nothing changes.
 
-    Where it creeps, because probabilities are near 0 or 1, scipy minimises the distance instead.
+    Where it converges slowly, because probabilities are near 0 or 1, scipy minimises the distance.
     """
     n, k, _ = r.shape
     wins = r.sum(axis=2)
@@ -126,7 +126,7 @@ def delta2(r: np.ndarray) -> np.ndarray:
 
 
 def voting(r: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Shares of votes; those who tie for the most are told apart by chance."""
+    """Shares of votes; ties for the most votes are broken at random."""
     n, k, _ = r.shape
     votes = np.array([[sum(row[i] > row[:, i]) for i in range(k)] for row in r], dtype=float)
     shares = votes / (k * (k - 1) / 2)

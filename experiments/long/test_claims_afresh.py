@@ -1,4 +1,4 @@
-"""Claims that hold are recomputed, smaller and with other seeds: the library must bear them out."""
+"""The main claims that hold are tested again, with fewer data and other seeds."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def second_degree(shared_data) -> list[Measurement]:
 
 @pytest.mark.filterwarnings("ignore:Solver terminated early")
 def test_liu_reliabilities_lower_the_error_of_machines_of_the_second_degree(second_degree):
-    # With converged machines it cannot be told at this size: see the page.
+    # With converged machines it cannot be decided at this size: see the page.
     order = "DRM has no more errors than SRM, and SRM no more than f(x)"
     beginning = f"{order}, on segment, degree 2 (Table I), in the setting whose f(x)"
     verdict = decided("liu2005-table1", beginning, second_degree)

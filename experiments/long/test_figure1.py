@@ -1,4 +1,4 @@
-"""Figure 1 of Wu et al. (2003): the tracked results are those of a simulation apart from ours."""
+"""Figure 1 of Wu et al. (2003): the tracked results agree with an independent simulation."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from plain_figure1 import class_probabilities, simulate
 from scipy.stats import norm
-from tracked import rows_of
 
 from experiments import find
+from experiments.long.plain_figure1 import class_probabilities, simulate
+from experiments.long.tracked import rows_of
 from experiments.wu2003 import figure1
 
 CELLS = [(case, k) for case in figure1.CASES for k in figure1.SIZES]

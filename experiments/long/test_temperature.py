@@ -1,4 +1,4 @@
-"""A temperature costs next to nothing, on every data set, fitted afresh."""
+"""A temperature costs next to nothing on every data set, with new fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims that hold by the tracked results go on holding; pages say what results say."""
+"""Claims that hold by the tracked results are listed, and the pages show the verdicts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 from functools import cache
 
 import pytest
-from tracked import FOLDER, LIST, rows_of, tracked_claims
+
+from experiments.long.tracked import FOLDER, LIST, rows_of, tracked_claims
 
 CLAIMS = tracked_claims()
 IDS = [f"{experiment.name}: {claim.text[:60]}" for experiment, claim in CLAIMS]

@@ -1,7 +1,7 @@
 """The tracked results of the experiments, and the list of claims that hold by them.
 
-After an experiment was run again, ``python experiments/long/tracked.py`` writes the list anew.
-What is added and what is gone then shows in its difference.
+After an experiment was run again, ``python -m experiments.long.tracked`` updates the list.
+Its difference shows which claims were added or removed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""All rules on all data sets: which to pick.
+"""Comparison of all rules on all data sets: which one to pick.
 
-Not an experiment of the papers, but what they lead up to: every rule of every code reads the
-scores of the same machines, on ten data sets, and the rules are ranked as Demšar (2006) ranks
-classifiers.
+This is not an experiment of a paper. On ten data sets, all rules of a code use the scores of
+the same machines. The rules are ranked as in Demšar (2006).
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""What to pick, said in sentences that are made from the results."""
+"""Advice on what to pick, in sentences with computed numbers."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from experiments.summary.ranking import Array
 from experiments.summary.reading import Table, geometric_mean
 from experiments.summary.tasks import FITTING
 
-POOR = 1.5  # times the best log-loss: to be avoided
-CLOSE = 1.05  # times the best log-loss: as good for practical purposes
+POOR = 1.5  # avoid rules with more than so many times the best log-loss
+CLOSE = 1.05  # rules below so many times the best log-loss are as good in practice
 
 Choice = tuple[str, str]
 """A code and a rule."""
 
 
 class Regrets:
-    """How many times the least log-loss of its kind a rule has, on every data set and learner."""
+    """The log-loss of each rule divided by the lowest one, on every data set and learner."""
 
     def __init__(self, table: Table):
         blocks = []
@@ -45,7 +45,7 @@ class Regrets:
     def worst(self, choice: Choice) -> str:
         """Return the largest, and where it is."""
         row = self.values[self.choices.index(choice)]
-        return f"{row.max():.2f} times at worst ({self.places[int(row.argmax())]})"
+        return f"{row.max():.2f} in the worst case ({self.places[int(row.argmax())]})"
 
     def best(self, code: str | None = None) -> Choice:
         """Return the choice of the least mean, among those of a code or all."""
@@ -53,7 +53,7 @@ class Regrets:
 
 
 def advice(table: Table) -> str:
-    """Return what to pick, with the criteria and figures."""
+    """Return the advice, with criteria and numbers."""
     regrets = Regrets(table)
     parts = [
         _probabilities(table, regrets),
@@ -75,22 +75,22 @@ def _probabilities(table: Table, regrets: Regrets) -> str:
     best, default = regrets.best(), default_of("svc")
     own = default.code, default.rule
     text = (
-        f"**For probabilities: {spoken(best)}**, with the temperature. Criterion: the geometric "
-        "mean, over data sets and learners, of the log-loss as a multiple of the least that any "
-        "rule has there, rules being with a temperature or trained. It is "
-        f"{regrets.mean(best):.3f}, {regrets.worst(best)}. "
+        f"**For probabilities: {spoken(best)}**, with the temperature. Criterion: the log-loss "
+        "divided by the lowest log-loss of any rule with a temperature or trained, as a geometric "
+        f"mean over data sets and learners. It is {regrets.mean(best):.3f}, and "
+        f"{regrets.worst(best)}. "
     )
     if best == own:
-        text += "That is what `CoupledSVC` and `CoupledClassifier` do unless told otherwise. "
+        text += "This is the default of `CoupledSVC` and `CoupledClassifier`. "
     else:
         text += (
-            f"For what `CoupledSVC` and `CoupledClassifier` do unless told otherwise, "
-            f"{spoken(own)}, it is {regrets.mean(own):.3f}, {regrets.worst(own)}. "
+            f"For {spoken(own)}, the default of `CoupledSVC` and `CoupledClassifier`, it is "
+            f"{regrets.mean(own):.3f}, and {regrets.worst(own)}. "
         )
     others = sorted((c for c in regrets.choices if c != best), key=regrets.mean)
     near = [c for c in others if regrets.mean(c) <= CLOSE * regrets.mean(best)] or others[:1]
     listed = ", ".join(f"{spoken(c)} {regrets.mean(c):.3f}" for c in near)
-    return f"{text}Next: {listed}. {_as_good(table)}"
+    return f"{text}The next best: {listed}. {_as_good(table)}"
 
 
 def _as_good(table: Table) -> str:
@@ -100,7 +100,7 @@ def _as_good(table: Table) -> str:
         count = len(ranking.as_good_as_best())
         told.append(f"{count} of {len(ranking.names)} with {title}")
     return (
-        "By mean ranks, so many rules are not worse than the best beyond chance: "
+        "Number of rules whose mean ranks are not significantly worse than the best: "
         f"{', '.join(told)}."
     )
 
@@ -120,10 +120,10 @@ def _temperature(table: Table) -> str:
     ratios = np.concatenate(pairs)
     word = "keep it" if geometric_mean(ratios) < 1 else "leave it out"
     return (
-        f"**The temperature: {word}.** Criterion: whether the geometric mean of the log-loss with "
-        "it over that without is below 1. Over all rules, data sets and learners it is "
-        f"{geometric_mean(ratios):.2f}, with {np.mean(ratios < 1):.0%} of them below 1; for the "
-        f"default rule {geometric_mean(own):.2f}, {own.max():.2f} at most."
+        f"**The temperature: {word}.** Criterion: the log-loss with a temperature divided by that "
+        "without, as a geometric mean, is below 1. Over all rules, data sets and learners it is "
+        f"{geometric_mean(ratios):.2f}, and {np.mean(ratios < 1):.0%} of the ratios are below 1. "
+        f"For the default rule it is {geometric_mean(own):.2f}, and at most {own.max():.2f}."
     )
 
 
@@ -137,11 +137,11 @@ def _codes(table: Table, regrets: Regrets) -> str:
             for learner in LEARNERS
         ]
         time = geometric_mean(np.concatenate(fits))
-        cost = "" if code == CODES[0] else f", machines fitted in {time:.1f} times its time"
+        cost = "" if code == CODES[0] else f" (fitting takes {time:.1f} times as long)"
         told.append(f"{code}: `{best[1]}`, {regrets.mean(best):.3f}{cost}")
     return (
-        "**If the code is given:** the best rule for each, by the same criterion: "
-        f"{'; '.join(told)} (processor time against {CODES[0]}, geometric mean)."
+        "**If the code is fixed:** the best rule for each code, by the same criterion: "
+        f"{'; '.join(told)}. Processor times are relative to {CODES[0]} (geometric mean)."
     )
 
 
@@ -154,16 +154,16 @@ def _labels(table: Table) -> str:
     best = min(errors, key=lambda choice: errors[choice])
     default = default_of("svc")
     own = default.code, default.rule
-    beside = "that is the default" if best == own else f"the default has {100 * errors[own]:.2f} %"
+    beside = "this is the default" if best == own else f"the default has {100 * errors[own]:.2f} %"
     told = []
     for learner, title in LEARNERS.items():
         ranking = table.rank(with_labels(learner), "error")
         good = default_of(learner, tempered=False).full_label in ranking.as_good_as_best()
-        told.append(f"{'not worse' if good else 'worse'} with {title}")
+        told.append(f"{'not significantly' if good else 'significantly'} worse with {title}")
     return (
         f"**For labels alone: {spoken(best)}.** Criterion: the mean error over data sets and "
         f"learners, among rules that both learners have. It is {100 * errors[best]:.2f} %; "
-        f"{beside}. By mean ranks the default is {' and '.join(told)} than the best beyond chance."
+        f"{beside}. By mean ranks, compared with the best, the default is {' and '.join(told)}."
     )
 
 
@@ -177,6 +177,6 @@ def _poor(regrets: Regrets) -> str:
         return ""
     listed = ", ".join(f"{spoken(c)} {regrets.mean(c):.2f}" for c in poor)
     return (
-        f"**To avoid for probabilities**, with more than {POOR:g} times the least log-loss in the "
-        f"geometric mean: {listed}."
+        f"**Avoid for probabilities**, because the log-loss is more than {POOR:g} times the lowest "
+        f"one in the geometric mean: {listed}."
     )

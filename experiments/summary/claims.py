@@ -1,4 +1,4 @@
-"""What the comparison of all rules is asked, and how it is decided."""
+"""The questions to the comparison of all rules, and their criteria."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from experiments.summary.methods import LEARNERS, PEERS, Method, at_their_best, 
 from experiments.summary.ranking import LEVEL, Array
 from experiments.summary.reading import Table, geometric_mean
 
-WITHIN = 1.02  # how much a temperature may cost
-ALIKE = 0.005  # error rates that differ by less are alike
-ENOUGH_DATA, ENOUGH_SPLITS = 6, 2  # fewer decide nothing
+WITHIN = 1.02  # factor on the log-loss that a temperature may cost
+ALIKE = 0.005  # error rates that differ by less count as equal
+ENOUGH_DATA, ENOUGH_SPLITS = 6, 2  # with fewer, claims are undecided
 
 Rows = list[Measurement]
 
@@ -48,17 +48,19 @@ def _costs_little(rows: Rows, default_only: bool) -> Verdict:
 
 
 def _by_rule(cells: Iterable[str]) -> str:
-    """Count cells by method, those that have any."""
+    """Count the cells of each method that has any."""
     methods = [cell.rpartition(" on ")[0] for cell in cells]
     counts = {method: methods.count(method) for method in dict.fromkeys(methods)}
     if len(counts) < 2:
         return ""
     listed = sorted(counts.items(), key=lambda item: -item[1])
-    return "; above it: " + ", ".join(f"{method} {count}" for method, count in listed)
+    return "; ratios above it by rule: " + ", ".join(
+        f"{method} {count}" for method, count in listed
+    )
 
 
 def _not_worse(rows: Rows, pairs_only: bool) -> Verdict:
-    """Decide whether the default is as good as the best rule, beyond chance, in log-loss."""
+    """Decide whether the log-loss of the default is not significantly worse than the best."""
     table, answers, told = Table(rows), [], []
     for learner, title in LEARNERS.items():
         default = default_of(learner)
@@ -117,7 +119,7 @@ def _labels_as_voting(rows: Rows) -> Verdict:
         voting = Method(learner, "one-vs-one", "max-wins").name
         own = default_of(learner, tempered=False).name
         gap = t_interval(table.losses(own, "error") - table.losses(voting, "error"))
-        # More accurate than voting is as good as alike.
+        # The claim also holds if coupling is more accurate than voting.
         answers.append(True if gap.high < ALIKE else False if gap.low >= ALIKE else None)
         told.append(f"{title} {gap} points")
     return _decided(table, all_of(answers), "; ".join(told) + ".")

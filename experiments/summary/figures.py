@@ -15,7 +15,7 @@ TOP = 1.5  # lines above the axis, for the distance and the numbers
 
 
 def diagrams(path: Path, rankings: dict[str, Ranking]) -> str:
-    """Draw one diagram below the other, and return the Markdown that shows them.
+    """Draw the diagrams below each other, and return the Markdown that shows them.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def _bars_height(ranking: Ranking) -> float:
 
 
 def draw(axes: Any, title: str, ranking: Ranking) -> None:
-    """Draw mean ranks on a line, and bars over methods that are not told apart."""
+    """Draw mean ranks on a line, and bars over methods that do not differ significantly."""
     k, lines = len(ranking.names), _n_lines(ranking)
     axes.set(xlim=(1 - 0.75 * k, k + 0.75 * k), ylim=(lines - TOP, -TOP))
     axes.axis("off")

@@ -1,7 +1,7 @@
-"""The machines of a learner and a code: fitted once, and read by all rules.
+"""The machines of a learner and a code, fitted once for all rules.
 
-What they say is what :class:`~manyclass.CoupledSVC` and
-:class:`~manyclass.CoupledClassifier` would say with each rule.
+The answers are those of :class:`~manyclass.CoupledSVC` and
+:class:`~manyclass.CoupledClassifier` with each rule.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from manyclass.scores.folds import make_folds
 from manyclass.scores.leave_one_out import left_out_scores
 
 FOLDS = 5
-WARM = 8  # rows that a rule is tried on before it is timed: kernels are loaded then
+WARM = 8  # rows of a first call before timing, which loads the compiled kernels
 BASES = {"svc": SVC(C=10.0, gamma="scale"), "logistic": LogisticRegression(max_iter=1000)}
 
 T = TypeVar("T")
 
 
 class Answer(NamedTuple):
-    """What a rule says about the test rows."""
+    """Output of a rule for the test rows."""
 
     rule: str
     tempered: bool
@@ -63,7 +63,7 @@ class Machines:
         Name of the code.
     train, test : Part
     seed : int
-        Of a random code.
+        Seed of a random code.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Machines:
     test_scores : array of shape (n_test, l)
         Margins.
     seconds : float
-        What fitting and the out-of-sample margins took.
+        Time to fit and to compute the out-of-sample margins.
     """
 
     def __init__(self, learner: str, code: str, train: Part, test: Part, seed: int):
@@ -92,7 +92,7 @@ class Machines:
         return fit_bank(clone(BASES[self.learner]), self.X, self.y, code, MARGIN, rows=rows)
 
     def _out_of_sample(self) -> Array:
-        """Return what CoupledSVC and CoupledClassifier learn from, unless told otherwise."""
+        """Return the out-of-sample margins that CoupledSVC and CoupledClassifier use by default."""
         if self.learner == "svc":
             return left_out_scores(self.bank, self._fit, self.X, self.y, self.code, self.ones)
         folds = make_folds(FOLDS, self.X, self.y, np.arange(self.k), warn=False)
@@ -122,7 +122,7 @@ class Machines:
             yield Answer(rule, True, tempered, True, learning, combining + raising)
 
     def _temperature(self, combiner: Combiner, r: Array, rows) -> float:
-        """Return the power that fits the out-of-sample probabilities of these rows best."""
+        """Return the power that best fits the out-of-sample probabilities of these rows."""
         left_out = combiner.combine(r, self.code, self.weights)
         return fit_temperature(left_out.values, self.y[rows])
 
@@ -147,7 +147,7 @@ class Machines:
             yield Answer(rule, False, values, True, learning, combining)
 
     def _decoded(self) -> Iterator[Answer]:
-        """Yield the rules that give labels alone."""
+        """Yield the rules that give only labels."""
         for rule in DECODERS[self.code_name]:
             decoder = resolve(rule)
             if decoder.measure() is None:
@@ -162,7 +162,7 @@ class Machines:
         return combination.values, seconds
 
     def _by_reliability(self, decoder: Combiner) -> Answer:
-        """Decode by how far each machine can be trusted, which is measured first."""
+        """Measure the reliability of each machine, and decode with it."""
         measure = decoder.measure()
         assert measure is not None
         evidence = self.bank.evidence(self.X, self.y, self.code, self.ones)
@@ -178,9 +178,9 @@ class Machines:
 
 
 def timed(work: Callable[[], T]) -> tuple[T, float]:
-    """Return what the work returns, and how many seconds of the processor it took.
+    """Return the result of the work, and the processor time in seconds.
 
-    Other processes have no part in them; all of the work is done by this one.
+    Only the time of this process counts; it does all of the work.
     """
     start = time.process_time()
     answer = work()

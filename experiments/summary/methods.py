@@ -1,4 +1,4 @@
-"""What is compared: learners, codes, rules, and how a method is called in the results."""
+"""The compared learners, codes and rules, and the names of methods in the results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 LEARNERS = {"svc": "SVC", "logistic": "LogisticRegression"}
-"""Keys of the learners, and what the page calls them."""
+"""Keys of the learners, and their names on the page."""
 
 COUPLERS = {
     "one-vs-one": (
@@ -25,7 +25,7 @@ COUPLERS = {
 """Rules from binary to class probabilities: with a temperature, and without."""
 
 TRAINED = {"one-vs-rest": ("softmax", "softmax-simplified")}
-"""Rules that learn from out-of-sample scores: their weights hold the temperature."""
+"""Rules that learn from out-of-sample scores. Their weights include a temperature."""
 
 DECODERS = {
     # Hamming decoding of all pairs is max-wins, a linear loss with one-vs-rest winner-takes-all.
@@ -43,7 +43,7 @@ SVC_PROBABILITY = "SVC(probability=True)"
 CALIBRATED = "CalibratedClassifierCV(SVC, ensemble=False)"
 MULTINOMIAL = "LogisticRegression, multinomial"
 PEERS = {"svc": (SVC_PROBABILITY, CALIBRATED), "logistic": (MULTINOMIAL,)}
-"""What scikit-learn offers with the same learner; not among the ranked."""
+"""Models of scikit-learn with the same learner. They are not ranked."""
 
 
 class Method(NamedTuple):
@@ -56,7 +56,7 @@ class Method(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is called in the results."""
+        """Name in the results."""
         return f"{machines_name(self.learner, self.code)}/{self.label.replace(', ', '/')}"
 
     @property
@@ -74,12 +74,12 @@ DEFAULT = ("one-vs-one", "wlw2")  # of CoupledSVC and CoupledClassifier, with a 
 
 
 def machines_name(learner: str, code: str) -> str:
-    """Return what the machines themselves are called in the results."""
+    """Return the name of the machines themselves in the results."""
     return f"{learner}/{code}"
 
 
 def default_of(learner: str, tempered: bool = True) -> Method:
-    """Return what CoupledSVC and CoupledClassifier do unless told otherwise."""
+    """Return the default of CoupledSVC and CoupledClassifier."""
     return Method(learner, *DEFAULT, tempered)
 
 
@@ -106,7 +106,7 @@ def decoders(learner: str) -> Iterator[Method]:
 
 
 def at_their_best(learner: str) -> list[Method]:
-    """Return every rule with probabilities once: with a temperature, or trained."""
+    """Return every rule with probabilities once, with a temperature if it is not trained."""
     return [*couplers(learner, True), *trained(learner)]
 
 

@@ -1,4 +1,4 @@
-"""The page: tables, critical-difference diagrams, and what to pick."""
+"""The page: tables, critical-difference diagrams, and advice on what to pick."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.pages import markdown_table
 from experiments.results import Measurement
 from experiments.summary.advice import advice
 from experiments.summary.figures import diagrams
@@ -23,7 +24,6 @@ from experiments.summary.methods import (
 from experiments.summary.ranking import LEVEL, Ranking
 from experiments.summary.reading import Table, geometric_mean
 from experiments.summary.tasks import COMBINING, FITTING, LEARNING
-from manyclass.app.report import markdown_table
 
 PAIRS = "one-vs-one"
 FIGURES = {
@@ -52,38 +52,38 @@ def section(rows: list[Measurement], folder: Path) -> str:
 
 
 INTRODUCTION = """\
-Every rule reads the scores of the same machines: those of one learner and one code are fitted
-once for a split, and calibration, temperature and trained rules learn from the same out-of-sample
-scores, so that the figures are those of `CoupledSVC` and `CoupledClassifier` with each rule. SVC
-has C = 10 and gamma = "scale"; `config.json` has the rest. What scikit-learn offers with the same
-learner is shown beside, and takes no part in the rankings. Data sets of two classes, where nothing
-is coupled, are left out, and so are iris and wine, whose test parts would have less than a hundred
-rows."""
+All rules use the same fitted machines: one fit per split for each learner and code. Calibration,
+temperature and trained rules learn from the same out-of-sample scores. So the numbers are those of
+`CoupledSVC` and `CoupledClassifier` with each rule. SVC has C = 10 and gamma = "scale";
+`config.json` has the other settings. Models of scikit-learn with the same learner are also shown,
+but not ranked. Data sets with two classes are left out, because nothing is coupled there. So are
+iris and wine, whose test sets would have fewer than a hundred rows."""
 
 RANKS = f"""\
-Losses are averaged over the splits of a data set, then ranked on it, then ranks are averaged over
-the data sets (Demšar 2006). A red bar joins methods whose mean ranks are not farther apart than
-Nemenyi's critical difference at {LEVEL:.0%}: they are not told apart by so many data sets. p is
-that of the Friedman test for no difference at all. A temperature leaves labels as they are, so it
-has no part in ranks of errors."""
+Losses are averaged over the splits of a data set and ranked there. Then the ranks are averaged
+over the data sets (Demšar 2006). A red bar joins methods whose mean ranks differ by less than
+Nemenyi's critical difference at {LEVEL:.0%}: this number of data sets cannot distinguish them. p is
+the p-value of the Friedman test that no methods differ. A temperature does not change labels, so
+the ranks of errors ignore it."""
 
 MEAN_RANKS = """\
-Mean ranks of all rules, in log-loss and Brier score without and with a temperature among all of
-them, in error among the rules and decoders:"""
+Mean ranks of all rules. For log-loss and Brier score, rules without and with a temperature are
+ranked together. For the error, the rules and decoders are ranked:"""
 
 MEANS = """\
-Log-loss and Brier score are geometric means over the data sets, the error is the mean. T: with a
-temperature; rules that are trained have theirs in their weights. Milliseconds of the processor:
-for what a rule learns from out-of-sample scores (with its temperature), and for combining the
-scores of the test rows; medians over the splits, means over the data sets."""
+Log-loss and Brier score are geometric means over the data sets, and the error is the mean. T means
+with a temperature. Trained rules need none: their weights include it. "learning ms" is the
+processor time to fit the rule and its temperature on out-of-sample scores. "combining ms" is the
+time to combine the scores of the test rows. Both are medians over the splits and means over the
+data sets."""
 
 TIMES = """\
-Seconds of the processor to fit the machines with their out-of-sample scores, and the peers;
-medians over the splits, mean over the data sets:"""
+Processor time in seconds to fit the machines with their out-of-sample scores, and to fit the
+models of scikit-learn (medians over the splits, means over the data sets):"""
 
 LOSSES = """\
-Of the rules with a temperature or trained, means over the splits; the least of the rules in bold,
-peers below the line:"""
+Log-loss of the rules with a temperature and of the trained rules, means over the splits. The
+lowest of the rules is in bold. The models of scikit-learn are in the last rows:"""
 
 
 # -- ranks -----------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def ranking(table: Table, learner: str, of: str, metric: str) -> Ranking:
 
 
 def _titled(rankings: dict[str, Ranking]) -> dict[str, Ranking]:
-    """Say in the titles of diagrams what they are of."""
+    """Add the numbers of methods and data sets, and p, to the titles of diagrams."""
     told = {
         title: f"{len(r.names)} methods, {r.n_data} data sets, p = {r.p_value:.2g}"
         for title, r in rankings.items()

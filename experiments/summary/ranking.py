@@ -1,4 +1,4 @@
-"""Ranks of methods over data sets, and which differ beyond chance (Demšar 2006, section 3.2)."""
+"""Ranks of methods over data sets, and their significance (Demšar 2006, section 3.2)."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class Ranking(NamedTuple):
     """Mean ranks, increasing; 1 is the best a method can have."""
     n_data: int
     p_value: float
-    """Of the Friedman test: that the methods are all alike."""
+    """p-value of the Friedman test that no methods differ."""
     distance: float
-    """Nemenyi's critical difference: ranks farther apart than this differ beyond chance."""
+    """Nemenyi's critical difference: larger differences of ranks are significant."""
 
     def rank_of(self, name: str) -> float:
         """Return the mean rank of a method."""
         return float(self.ranks[self.names.index(name)])
 
     def as_good_as_best(self) -> list[str]:
-        """Return the methods that are not worse than the best beyond chance."""
+        """Return the methods that are not significantly worse than the best."""
         limit = self.ranks[0] + self.distance + ROUNDING
         return [name for name, rank in zip(self.names, self.ranks, strict=True) if rank <= limit]
 
     def groups(self) -> list[tuple[int, int]]:
-        """Return (first, last) of the largest runs of two or more methods not told apart."""
+        """Return (first, last) of the largest runs of methods that do not differ significantly."""
         ends = np.searchsorted(self.ranks, self.ranks + self.distance + ROUNDING, side="right") - 1
         runs = [(first, int(last)) for first, last in enumerate(ends) if last > first]
         return [run for i, run in enumerate(runs) if i == 0 or run[1] > runs[i - 1][1]]
@@ -50,7 +50,7 @@ def rank_methods(names: list[str], losses: Array) -> Ranking:
     names : list of str
         At least three.
     losses : array of shape (n_data, len(names))
-        The less the better; equal losses share their ranks.
+        Lower is better. Equal losses share their mean rank.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def critical_value(k: int, level: float = LEVEL) -> float:
 
 
 def critical_difference(k: int, n_data: int, level: float = LEVEL) -> float:
-    """Return how far mean ranks of k methods must lie apart to differ beyond chance.
+    """Return the smallest significant difference of mean ranks of k methods.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def critical_difference(k: int, n_data: int, level: float = LEVEL) -> float:
     n_data : int
         Number of data sets.
     level : float, default=0.05
-        Of the test, for all pairs of methods together.
+        Level of the test, for all pairs of methods simultaneously.
 
     References
     ----------

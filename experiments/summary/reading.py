@@ -1,4 +1,4 @@
-"""What was measured, averaged over the splits of each data set."""
+"""Measured values, averaged over the splits of each data set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Table:
         return self._summary[data, name, metric].mean
 
     def n_splits(self) -> int:
-        """Return the least number of splits of a data set."""
+        """Return the smallest number of splits of a data set."""
         return min(len(self._summary[data, "data", "classes"].values) for data in self.data)
 
     def losses(self, name: str, metric: str) -> Array:
@@ -38,11 +38,11 @@ class Table:
         return np.array([self.mean(data, name, metric) for data in self.data])
 
     def medians(self, name: str, metric: str) -> Array:
-        """Return the medians over the splits: kernels are loaded in one of them, and slow it."""
+        """Return the medians over the splits. The first split is slower: it loads the kernels."""
         return np.array([np.median(self._summary[d, name, metric].values) for d in self.data])
 
     def ratios(self, first: str, second: str, metric: str) -> Array:
-        """Return the mean of the first over that of the second, on every data set."""
+        """Return the mean of the first divided by the mean of the second, on every data set."""
         return np.maximum(self.losses(first, metric), LOSS_FLOOR) / np.maximum(
             self.losses(second, metric), LOSS_FLOOR
         )

@@ -1,4 +1,4 @@
-"""The samples: stratified splits of the data sets, with inputs as the learners want them."""
+"""Stratified splits of the data sets, with inputs prepared for the learners."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Part(NamedTuple):
 
 
 def draw(name: str, repeat: int, limit: int) -> tuple[Part, Part]:
-    """Draw a training and a test part, at most ``limit`` rows each, stratified by class.
+    """Draw training and test rows, at most ``limit`` each, stratified by class.
 
-    A set that has too few rows is cut in halves.
+    A data set with too few rows is split into halves.
     """
     data = load(name)
     _, y = np.unique(data.y, return_inverse=True)

@@ -1,4 +1,4 @@
-"""One task for every data set and split: all learners, codes and rules, and the peers."""
+"""One task for every data set and split: all learners, codes, rules and models of scikit-learn."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def tasks(scale: str) -> list[Task]:
 
 
 def config(scale: str) -> dict[str, Any]:
-    """Return what the scale means."""
+    """Return the settings of a scale."""
     return {
         **SCALES[scale],
         "learners": {key: repr(base) for key, base in BASES.items()},
@@ -78,7 +78,7 @@ def config(scale: str) -> dict[str, Any]:
 
 
 def measure(name: str, repeat: int, limit: int) -> Iterator[Row]:
-    """Yield the metrics of every method on one split, and those of the peers."""
+    """Yield the metrics of every method and of scikit-learn's models on one split."""
     train, test = draw(name, repeat, limit)
     yield Row("data", "training rows", float(len(train.y)))
     yield Row("data", "test rows", float(len(test.y)))
@@ -94,7 +94,7 @@ def measure(name: str, repeat: int, limit: int) -> Iterator[Row]:
 
 
 def judge(method: str, answer: Answer, y) -> Iterator[Row]:
-    """Yield the metrics of an answer, and what it took."""
+    """Yield the metrics and times of an answer."""
     yield Row(method, LEARNING, answer.learning)
     yield Row(method, COMBINING, answer.combining)
     if not answer.probabilities:
@@ -109,7 +109,7 @@ def probability_rows(method: str, y, p) -> Iterator[Row]:
 
 
 def measure_peers(learner: str, train: Part, test: Part) -> Iterator[Row]:
-    """Yield the metrics of what scikit-learn has for the learner."""
+    """Yield the metrics of scikit-learn's models with the learner."""
     for name, model in _peers(learner, train.y).items():
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*probability", FutureWarning)

@@ -40,13 +40,13 @@ def class_probabilities(case: str, k: int) -> NDArray[np.float64]:
 
 
 def _one_ahead(total: float, k: int) -> NDArray[np.float64]:
-    """Share out the total: the first of k classes gets one and a half times the mean."""
+    """Divide the total: the first of k classes gets one and a half times the mean."""
     first = 1.5 * total / k
     return np.array([first, *[(total - first) / (k - 1)] * (k - 1)])
 
 
 def simulate(case: str, k: int, n_replicates: int, seed: int) -> Iterator[Row]:
-    """Measure all rules on the same replicates, and how often one is right where another errs."""
+    """Measure all rules on the same replicates, and count where one is right and another wrong."""
     p = class_probabilities(case, k)
     r = pairwise_probabilities(p, n_replicates, noise=NOISE, eps=TRUNCATION, random_state=seed)
     coupled = {rule: couple(r, rule=rule) for rule in RULES}
@@ -67,13 +67,13 @@ def simulate(case: str, k: int, n_replicates: int, seed: int) -> Iterator[Row]:
 
 
 def _tied_votes(r: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell the replicates in which several classes share the highest number of votes."""
+    """Return the replicates in which several classes share the highest number of votes."""
     votes = (r > r.transpose(0, 2, 1)).sum(axis=2)
     return (votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1
 
 
 def wins_over(other: str) -> str:
-    """Return the metric that counts where a rule is right and the other errs."""
+    """Return the metric that counts where a rule is right and the other is wrong."""
     return f"right where {other} errs"
 
 
@@ -88,7 +88,7 @@ def tasks(scale: str) -> Sequence[Task]:
 
 
 def data_name(case: str, k: int) -> str:
-    """Return what a case with k classes is called in the results."""
+    """Return the name of a case with k classes in the results."""
     return f"{case} k={k}"
 
 
@@ -97,7 +97,7 @@ def _seed(case: str, k: int) -> int:
 
 
 def config(scale: str) -> dict[str, Any]:
-    """Return what the scale means."""
+    """Return the settings of a scale."""
     return {
         **SCALES[scale],
         "cases": list(CASES),

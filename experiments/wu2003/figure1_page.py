@@ -17,7 +17,7 @@ LINES = {"ht": "-x", "wlw1": ":o", "wlw2": "-.*", "vote": "--s"}
 
 
 def section(rows: list[Measurement], folder: Path) -> str:
-    """Return the figure, our accuracies and a reading; the paper prints no numbers here."""
+    """Return the figure, our accuracies and comments. The paper prints no numbers here."""
     outcome = Outcome(rows)
     figure = pages.save_figure(
         folder / "wu2003-figure1.png",
@@ -29,12 +29,12 @@ def section(rows: list[Measurement], folder: Path) -> str:
     )
     replicates = int(max(row.value for row in rows if row.metric == "replicates"))
     parts = [
-        "The paper draws this figure and prints no numbers; its claims, below, are compared.",
+        "The paper shows this figure without numbers. The claims below compare what it says.",
         figure,
         f"Accuracy in percent over {replicates} replicates; the standard error is at most "
-        f"{50 / np.sqrt(replicates):.1f}. PKPD and logit are rules that the paper leaves out.",
+        f"{50 / np.sqrt(replicates):.1f}. The rules PKPD and logit are not in the paper.",
         _accuracies(outcome),
-        "Mean squared error of the probabilities, against the true ones, mean over k, times 1000:",
+        "Mean squared difference from the true probabilities, times 1000, mean over k:",
         _squared_errors(outcome),
         _reading(outcome),
     ]
@@ -90,24 +90,24 @@ def _best(outcome: Outcome, case: str) -> str:
     means = {rule: 1.0 - outcome.mean(case, rule, "error") for rule in RULES}
     best = max(means, key=lambda rule: means[rule])
     listed = ", ".join(f"{LABELS[rule]} {100 * mean:.1f}" for rule, mean in means.items())
-    return f"{case.capitalize()}, mean accuracy over k: {listed}. The highest is {LABELS[best]}'s."
+    return f"{case.capitalize()}, mean accuracy over k: {listed}. {LABELS[best]} has the highest."
 
 
 def _votes(outcome: Outcome, cases: list[str]) -> str:
-    """Say what becomes of V where classes share the highest number of votes."""
+    """Say how much of V's error comes from ties."""
     listed = "; ".join(
-        f"{case}: {100 * outcome.mean(case, 'vote', 'tied'):.1f} % of the replicates are tied, and "
-        f"{100 * outcome.mean(case, 'vote', 'tied and wrong'):.1f} of V's "
-        f"{100 * outcome.mean(case, 'vote', 'error'):.1f} points of error are there"
+        f"{case}: {100 * outcome.mean(case, 'vote', 'tied'):.1f} % of the replicates have a tie, "
+        f"with {100 * outcome.mean(case, 'vote', 'tied and wrong'):.1f} of V's "
+        f"{100 * outcome.mean(case, 'vote', 'error'):.1f} points of error"
         for case in cases
     )
-    return f"V draws lots between classes with the same number of votes. By case, {listed}."
+    return f"V breaks ties between classes at random. By case, {listed}."
 
 
 def _truncated(outcome: Outcome, cases: list[str]) -> str:
     shares = ", ".join(f"{case} {outcome.mean(case, 'all', 'truncated'):.0%}" for case in cases)
     return (
         f"Share of r truncated to {TRUNCATION:g} from 0 or 1: {shares}. On the logit scale these "
-        f"are ±{-np.log(TRUNCATION):.1f}, and outweigh the others: additive noise near 0 "
-        "and 1 is what `logit` is not made for."
+        f"values are ±{-np.log(TRUNCATION):.1f} and dominate the others. `logit` is not designed "
+        "for additive noise near 0 and 1."
     )

@@ -1,4 +1,4 @@
-"""What was measured for Figure 1 of Wu et al. (2003), with its Monte-Carlo errors."""
+"""The measured values of Figure 1 of Wu et al. (2003), with Monte-Carlo errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Estimate(NamedTuple):
 
 
 class Outcome:
-    """What was measured, by case, number of classes and rule."""
+    """Measured values by case, number of classes and rule."""
 
     def __init__(self, rows: Iterable[Measurement]):
         self.values = {(row.data, row.method, row.metric): row.value for row in rows}
@@ -54,7 +54,7 @@ class Outcome:
         return 1.0 - self.value(case, k, rule, "error")
 
     def gap(self, case: str, k: int, first: str, second: str) -> Estimate:
-        """Return by how much the first rule is more accurate, from the discordant replicates."""
+        """Return the difference in accuracy, from replicates where only one rule is right."""
         wins = self.value(case, k, first, wins_over(second))
         losses = self.value(case, k, second, wins_over(first))
         difference = wins - losses
@@ -68,7 +68,7 @@ class Outcome:
         return Estimate(float(np.mean(means)), sum(variances) / len(gaps) ** 2)
 
     def lowest(self, rule: str) -> Estimate:
-        """Return the least accuracy of a rule over all cases and numbers of classes."""
+        """Return the lowest accuracy of a rule over all cases and numbers of classes."""
         cells = [(case, k) for case in CASES for k in self.sizes(case)]
         case, k = min(cells, key=lambda cell: self.accuracy(cell[0], cell[1], rule))
         accuracy = self.accuracy(case, k, rule)

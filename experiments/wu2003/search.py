@@ -1,8 +1,8 @@
 """The search for C and gamma of Wu et al. (2003), section 6.2, for all rules at once.
 
-For every gamma one kernel matrix serves all C, folds and rules; all pairs of classes
-are one call of LIBSVM; and what it answers is calibrated and coupled in every way that
-is compared. The answers are those of :class:`~manyclass.CoupledClassifier`.
+For every gamma, all C, folds and rules share one kernel matrix. One call of LIBSVM fits all
+pairs of classes. All compared calibrations and rules use its scores. The probabilities are
+those of :class:`~manyclass.CoupledClassifier`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Grid:
 
 
 class Point(NamedTuple):
-    """A point of the grid, and what cross-validation says of it."""
+    """A point of the grid, and its cross-validated performance."""
 
     C: float
     gamma: float
@@ -53,7 +53,7 @@ class Point(NamedTuple):
 
 
 def method_name(rule: str, calibration: str) -> str:
-    """Return what a rule is called with sigmoids on the given scores."""
+    """Return the name of a rule with sigmoids on the given scores."""
     return f"{rule} / {calibration}"
 
 
@@ -128,7 +128,7 @@ def class_probabilities(
     Parameters
     ----------
     machines : sequence of Machines
-        Fitted on the same samples, so that one call couples the answers of all.
+        Fitted on the same samples: one call couples the probabilities of all.
     K : array of shape (n, n_training)
         Kernel matrix of new samples and training samples.
     n_classes : int
@@ -163,8 +163,8 @@ def cross_validate(
 ) -> dict[str, Point]:
     """Return the best point of the grid for every method.
 
-    The smallest error; for :data:`TUNED` the smallest log-loss. Among equals the smallest
-    C, as in the paper, and then the smallest gamma, of which it says nothing.
+    The best point has the smallest error; for :data:`TUNED`, the smallest log-loss. Ties go to
+    the smallest C, as in the paper, and then to the smallest gamma, a choice of ours.
 
     Parameters
     ----------

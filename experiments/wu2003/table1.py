@@ -65,17 +65,17 @@ def tasks(scale: str) -> Sequence[Task]:
 
 
 def split_name(pair: int, repeat: int) -> str:
-    """Return what a repeat on a pair of samples is called in the results."""
+    """Return the name of a repeat on a pair of samples in the results."""
     return f"pair {pair} repeat {repeat}"
 
 
 def pair_of(split: str) -> int:
-    """Return the pair that a split is of."""
+    """Return the pair of a split."""
     return int(split.split()[1])
 
 
 def config(scale: str) -> dict[str, Any]:
-    """Return what the scale means."""
+    """Return the settings of a scale."""
     return {
         **SCALES[scale],
         "folds": N_FOLDS,
@@ -111,8 +111,8 @@ def draw(name: str, pair: int, n_train: int, n_test: int) -> Samples:
 def _scale(name: str, X: Floats, rows: Classes) -> Floats:
     """Return rows with features in [-1, 1], or pixels in [0, 1]. Constant features become 0.
 
-    The paper does not say how it scaled. With pixels in [-1, 1] even the smallest gamma of its
-    grid makes all samples strangers to each other: errors are several times those published.
+    The paper does not say how it scaled. With pixels in [-1, 1], even the smallest gamma of its
+    grid makes all kernel values between samples tiny: errors are several times the published.
     """
     if name in PIXELS:
         low, high = PIXELS[name]
@@ -131,7 +131,7 @@ def measure(
     log2_C: Sequence[int],
     log2_gamma: Sequence[int],
 ) -> Iterator[Row]:
-    """Search for the best C and gamma of every method, fit with them, and test."""
+    """Search for the best C and gamma of every method, fit with them, and evaluate."""
     samples = draw(name, pair, n_train, n_test)
     distances = euclidean_distances(samples.X, squared=True)
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=100 * pair + repeat)

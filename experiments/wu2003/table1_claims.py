@@ -1,4 +1,4 @@
-"""What Wu et al. (2003) say about their Table 1, and how it is decided."""
+"""The claims of Wu et al. (2003) about their Table 1, and their criteria."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of Table 1 of Wu et al. (2003): our errors beside the published ones."""
+"""The page of Table 1 of Wu et al. (2003): our errors next to the published ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNKNOWN = "–"
 
 
 def section(rows: list[Measurement], folder: Path) -> str:
-    """Return the tables, a figure and a reading, from the results."""
+    """Return the tables, a figure and comments, from the results."""
     table = Table(rows)
     figure = pages.save_figure(
         folder / "wu2003-table1.png",
@@ -34,32 +34,32 @@ def section(rows: list[Measurement], folder: Path) -> str:
         figsize=(2.0 + 2.2 * len(table.data()), 3.9),
     )
     parts = [
-        "The paper does not say how features were scaled, which the range of γ depends on; see "
-        "`config.json` for what was done here. "
-        "Pixels of usps are in [0, 1]: with [-1, 1], as they are distributed, even the smallest "
-        "γ of the grid is too large. That was decided by errors on test samples of the first two "
-        "pairs, so agreement on usps is weaker evidence than on the other sets.",
-        "Test errors in percent, with sigmoids on the scores of the training data as in the paper. "
-        "Over the pairs of samples: mean ± standard deviation of their errors. The pairs are not "
-        "the paper's, so its means are compared with ours: the difference is in units of the "
-        "standard error of the difference of the two means over pairs.",
+        "The paper does not say how it scaled the features, and the useful range of γ depends on "
+        "that. `config.json` describes our scaling. We scale the pixels of usps to [0, 1]. The "
+        "distributed pixels are in [-1, 1], for which even the smallest γ of the grid is too "
+        "large. We chose this by the errors on the test samples of the first two pairs, so "
+        "agreement on usps is weaker evidence than agreement on the other data sets.",
+        "Test errors in percent: mean ± standard deviation over the pairs of training and test "
+        "samples. Sigmoids are fitted on scores of the training data, as in the paper. Our pairs "
+        "are not the paper's, so we compare the two means. The last column divides their "
+        "difference by its standard error over pairs.",
         _comparison(table),
         figure,
-        "Mean and standard deviation over the pairs of samples.",
+        "The figure shows the mean and the standard deviation over the pairs of samples.",
         "The paper's table, pair by pair: mean ± standard deviation over the repeats of "
-        "cross-validation. Published pairs are other samples.",
+        "cross-validation. The published pairs are different samples.",
         _pair_by_pair(table),
         "All methods, mean over pairs and repeats. Each rule has its own best C and γ by "
-        f"cross-validated error; {TUNED} is CoupledSVC with those of the least log-loss; "
-        f'{DEFAULT} is CoupledSVC as it is, with C = 1 and γ by "scale". On one-vs-one `ht` is '
-        "`kl`, and `wlw2` is `least-squares` with equal weights.",
+        f"cross-validated error. {TUNED} is CoupledSVC with the C and γ of the lowest log-loss. "
+        f'{DEFAULT} is CoupledSVC with its default parameters, C = 1 and gamma="scale". For '
+        "one-vs-one, `ht` equals `kl`, and `wlw2` equals `least-squares` with equal weights.",
         *(_all_methods(table, metric) for metric in ("error", "log-loss", "brier")),
         "\n".join(f"- {sentence}" for sentence in _reading(table)),
     ]
     return "\n\n".join(parts)
 
 
-# ---------------------------------------------------------------------- beside the paper
+# ---------------------------------------------------------------------- compared to the paper
 
 
 def _comparison(table: Table) -> str:
@@ -75,7 +75,7 @@ def _comparison(table: Table) -> str:
 
 
 def _standard_error(ours: Floats, theirs: Floats) -> float:
-    """Return that of the difference of means; 0 where there are too few values to know."""
+    """Return the standard error of the difference of means; 0 if there are too few values."""
     if len(ours) < 2:
         return 0.0
     return float(np.sqrt(ours.var(ddof=1) / len(ours) + theirs.var(ddof=1) / len(theirs)))
@@ -137,7 +137,7 @@ def _all_methods(table: Table, metric: str) -> str:
     return "\n".join(lines)
 
 
-# ---------------------------------------------------------------------- reading
+# ---------------------------------------------------------------------- comments
 
 
 def _reading(table: Table) -> list[str]:
@@ -159,8 +159,8 @@ def _agreement(table: Table) -> str:
     near = sum(abs(d) < 2 for d in distances.values())
     name, rule = max(distances, key=lambda cell: abs(distances[cell]))
     return (
-        f"{near} of {len(distances)} mean errors are within 2 standard errors of the published; "
-        f"the farthest is {LABELS[rule]} on {name}, {distances[name, rule]:+.1f} away."
+        f"{near} of {len(distances)} mean errors are within 2 standard errors of the published "
+        f"ones. The farthest is {LABELS[rule]} on {name}, {distances[name, rule]:+.1f} away."
     )
 
 
@@ -168,7 +168,7 @@ def _left_out(table: Table, rule: str) -> str:
     first, second = method_name(rule, LEFT_OUT), method_name(rule, TRAINING)
     gap = t_interval(table.differences(table.data(), first, second))
     text = (
-        f"{LABELS[rule]}: sigmoids on leave-one-out scores in place of training scores change the "
+        f"{LABELS[rule]}: sigmoids on leave-one-out scores instead of training scores change the "
         f"error by {gap} points (mean over pairs, 95% interval)"
     )
     return f"{text}{_log_loss_ratio(table, first, second)}."
@@ -182,26 +182,27 @@ def _log_loss_ratio(table: Table, first: str, second: str) -> str:
         np.log(table.means(name, first, "log-loss") / table.means(name, second, "log-loss"))
         for name in data
     ]
-    return f", the log-loss to {np.exp(np.concatenate(ratios).mean()):.2f} of it (geometric mean)"
+    mean = np.exp(np.concatenate(ratios).mean())
+    return f", and multiply the log-loss by {mean:.2f} (geometric mean)"
 
 
 def _ours(table: Table, method: str) -> str:
     base = as_paper("wlw2")
     gap = t_interval(table.differences(table.data(), method, base))
     return (
-        f"{method}, compared with δ2 as in the paper, changes the error by {gap} points"
-        f"{_log_loss_ratio(table, method, base)}."
+        f"{method}: the settings of this method instead of those of δ2 in the paper change the "
+        f"error by {gap} points{_log_loss_ratio(table, method, base)}."
     )
 
 
 def _at_the_edge(table: Table) -> str:
-    """Say how often the smallest γ of the grid was chosen: better ones may lie beyond."""
+    """Say how often the smallest γ of the grid was chosen; smaller ones may be better."""
     shares = ", ".join(
         f"{name} {np.mean(_chosen(table, name) == min(EXPONENTS)):.0%}" for name in table.data()
     )
     return (
-        f"The paper's rules, with either calibration, chose the smallest γ of the grid, "
-        f"2^{min(EXPONENTS)}, in so many searches: {shares}."
+        f"Share of searches in which the paper's rules, with either calibration, chose the "
+        f"smallest γ of the grid, 2^{min(EXPONENTS)}: {shares}."
     )
 
 

@@ -1,4 +1,4 @@
-"""What was measured for Table 1 of Wu et al. (2003), and what was published."""
+"""The measured and the published values of Table 1 of Wu et al. (2003)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PUBLISHED = {"ht": "ht", "wlw1": "delta1", "wlw2": "delta2", "vote": "vote"}  # 
 
 
 class Table:
-    """What was measured: repeats by data set, method, metric and pair."""
+    """Measured values: repeats by data set, method, metric and pair."""
 
     def __init__(self, rows: Iterable[Measurement]):
         self._values: dict[tuple[str, str, str], dict[int, list[float]]] = defaultdict(dict)
@@ -39,7 +39,7 @@ class Table:
         return np.array(self._values[data, method, metric][pair])
 
     def has(self, data: str, method: str, metric: str) -> bool:
-        """Whether the method has that metric: votes are not judged as probabilities."""
+        """Whether the method has that metric: votes have no metrics of probabilities."""
         return (data, method, metric) in self._values
 
     def means(self, data: str, method: str, metric: str = "error") -> Floats:
@@ -83,5 +83,5 @@ def n_classes() -> dict[str, int]:
 
 
 def as_paper(rule: str) -> str:
-    """Return the method that is the paper's: sigmoids on the scores of the training data."""
+    """Return the paper's method: sigmoids on the scores of the training data."""
     return method_name(rule, TRAINING)

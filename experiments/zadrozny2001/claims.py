@@ -1,8 +1,9 @@
-"""What Zadrozny (2001) claims, and the statistics that decide it.
+"""The claims of Zadrozny (2001), and the statistics that decide them.
 
-Methods are compared on the same test rows: the mean of the differences of their losses and
-its standard error. A sparse code was drawn several times; the draws share the test rows, so
-the variance of their mean is that of one draw's, plus that of the draws over their number.
+Methods are compared on the same test rows, by the mean of the differences of their losses and
+its standard error. The sparse code was drawn several times. The draws share the test rows, so
+the variance of their mean is the variance of one draw's mean, plus the variance between draws
+divided by their number.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from experiments.runner import Claim, Verdict
 DATA = ("satimage", "pendigits", "soybean")
 CODES = ("one-vs-one", "one-vs-rest", "sparse-random")
 LEVEL = 0.05
-MARGIN = 0.02  # of error: as much as "small" differences are in the paper's tables
-SHOWN = 9  # differences that are written out; more are counted
+MARGIN = 0.02  # of error: the size of "small" differences in the paper's tables
+SHOWN = 9  # longest list of differences; longer ones are only counted
 
 Rows = list[Measurement]
 Pair = tuple[str, str, str]
@@ -76,7 +77,7 @@ def differences(rows: Rows, pairs: Iterable[Pair]) -> list[Difference]:
 
 
 def decide_signs(rows: Rows, pairs: Iterable[Pair], sign: int) -> Verdict:
-    """Decide whether all differences have a sign, each beyond chance."""
+    """Decide whether all differences have a sign, each significantly."""
     found = differences(rows, pairs)
     if not found:
         return Verdict(None, "it was not measured.")
@@ -91,8 +92,8 @@ def decide_signs(rows: Rows, pairs: Iterable[Pair], sign: int) -> Verdict:
 
 def _told(found: list[Difference], as_claimed: list[Difference], against: list[Difference]) -> str:
     counts = (
-        f"of {len(found)} differences {len(as_claimed)} are as claimed beyond chance and "
-        f"{len(against)} the other way"
+        f"{len(as_claimed)} of {len(found)} differences are significantly as claimed, and "
+        f"{len(against)} significantly opposite"
     )
     return counts + _listed(found if len(found) <= SHOWN else against) + "."
 
@@ -102,7 +103,7 @@ def _listed(found: list[Difference]) -> str:
 
 
 def decide_no_worse(rows: Rows, pairs: Iterable[Pair]) -> Verdict:
-    """Decide whether no difference is above 0 beyond chance, and none may be above MARGIN."""
+    """Decide that no difference is significantly above 0, and all upper bounds are below MARGIN."""
     found = differences(rows, pairs)
     if not found:
         return Verdict(None, "it was not measured.")
@@ -110,7 +111,7 @@ def decide_no_worse(rows: Rows, pairs: Iterable[Pair]) -> Verdict:
     worse = [d for d in found if d.z > strict]
     largest = max(found, key=Difference.upper)
     holds = False if worse else (None if largest.upper() > MARGIN else True)
-    text = f"of {len(found)} differences {len(worse)} are above 0 beyond chance{_listed(worse)}"
+    text = f"{len(worse)} of {len(found)} differences are significantly above 0{_listed(worse)}"
     return Verdict(holds, f"{text}; the largest upper bound is {largest.upper():+.4f}: {largest}.")
 
 
@@ -131,10 +132,10 @@ def decide_none_off(rows: Rows, methods: Iterable[str]) -> Verdict:
 
 
 def decide_worse_one_vs_rest(rows: Rows, pairs: Iterable[Pair]) -> Verdict:
-    """Decide whether errors are more; labels that never differ decide that they are not."""
+    """Decide whether there are more errors. If no label differs, there are not."""
     same = decide_none_off(rows, ["one-vs-rest/zadrozny"])
     if same.holds:
-        return Verdict(False, f"the labels are the same but for ties; {same.evidence}")
+        return Verdict(False, f"the labels are the same except for ties; {same.evidence}")
     return decide_signs(rows, pairs, 1)
 
 
@@ -151,8 +152,8 @@ def _pairs(
 def _lower(text: str, pairs: list[Pair]) -> Claim:
     criterion = (
         f"paired over the test rows, every difference is below 0 at the {LEVEL:.0%} level, "
-        f"one-sided, shared out over the comparisons ({len(pairs)}); it does not hold if one is "
-        "above 0 at that level."
+        f"one-sided, divided by the number of comparisons ({len(pairs)}). The claim does not hold "
+        "if one difference is above 0 at that level."
     )
     return Claim(text, criterion, partial(decide_signs, pairs=pairs, sign=-1))
 
@@ -160,7 +161,7 @@ def _lower(text: str, pairs: list[Pair]) -> Claim:
 def _labels(text: str, methods: tuple[str, ...]) -> Claim:
     criterion = (
         "on every test row of the three data sets the label is one of those with the least linear "
-        "loss (binary probabilities limited to what coupling limits them to)."
+        "loss (binary probabilities are clipped as in coupling)."
     )
     return Claim(text, criterion, partial(decide_none_off, methods=methods))
 
@@ -198,9 +199,9 @@ TABLE_CLAIMS = (
     Claim(
         "The iterative estimates classify about as accurately as loss-based decoding (abstract).",
         f"paired over the test rows, no difference in error from either loss is above 0 at the "
-        f"{LEVEL:.0%} level, one-sided, shared out over the comparisons, and no upper bound at "
-        f"that level is above {MARGIN:.2f}; with such a bound but no such difference, it cannot be "
-        "told.",
+        f"{LEVEL:.0%} level, one-sided, divided by the number of comparisons, and no upper bound "
+        f"at that level is above {MARGIN:.2f}. With such a bound but no such difference, the claim "
+        "is undecided.",
         partial(
             decide_no_worse,
             pairs=_pairs("zadrozny", ["loss-linear", "loss-exponential"], ["error"]),
@@ -210,8 +211,8 @@ TABLE_CLAIMS = (
         "With one-against-all the iterative estimates have consistently more errors than "
         "loss-based decoding (section 5).",
         f"paired over the test rows, every difference from the linear loss is above 0 at the "
-        f"{LEVEL:.0%} level, one-sided, shared out over the comparisons. It does not hold if one "
-        "is on the other side at that level, or if no label differs but for ties.",
+        f"{LEVEL:.0%} level, one-sided, divided by the number of comparisons. The claim does not "
+        "hold if one difference is below 0 at that level, or if labels differ only by ties.",
         partial(
             decide_worse_one_vs_rest,
             pairs=_pairs("zadrozny", ["loss-linear"], ["error"], CODES[1:2]),
@@ -255,8 +256,8 @@ TABLE_CLAIMS = (
 
 # -- figure 1 --------------------------------------------------------------------------
 
-SETTLED = 0.05  # relative change that counts as none
-ENOUGH = 1000  # iterations to tell what it converges to
+SETTLED = 0.05  # smaller relative changes count as none
+ENOUGH = 1000  # iterations that show the limit
 
 
 def curves(rows: Rows, metric: str = "mse") -> dict[str, dict[int, np.ndarray]]:
@@ -270,7 +271,7 @@ def curves(rows: Rows, metric: str = "mse") -> dict[str, dict[int, np.ndarray]]:
 
 
 def decide_falls(rows: Rows) -> Verdict:
-    """Decide whether the MSE falls at each of the iterations that were all looked at."""
+    """Decide whether the MSE falls at each of the first iterations, which are all measured."""
     rises = {}
     for code, curve in curves(rows).items():
         every = [t for t in curve if t == 0 or t - 1 in curve]
@@ -279,7 +280,8 @@ def decide_falls(rows: Rows) -> Verdict:
     if not rises:
         return Verdict(None, "it was not measured.")
     told = "; ".join(
-        f"{code}: {up} of {size} steps do not lower it, and it is least after iteration {least}"
+        f"{code}: {up} of {size} steps do not lower the MSE, which is lowest after "
+        f"iteration {least}"
         for code, (up, size, least) in rises.items()
     )
     return Verdict(not any(up for up, _, _ in rises.values()), f"{told}.")
@@ -291,7 +293,7 @@ def lowest(curve: dict[int, np.ndarray]) -> int:
 
 
 def decide_settles(rows: Rows, early: int) -> Verdict:
-    """Decide whether the MSE after some iterations is that after the last one."""
+    """Decide whether the MSE changes little after some iterations."""
     found = curves(rows)
     if not found or any(early not in curve or max(curve) < ENOUGH for curve in found.values()):
         return Verdict(None, "too few iterations were made.")

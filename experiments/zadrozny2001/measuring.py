@@ -1,7 +1,7 @@
-"""What is measured for Zadrozny (2001): binary models are fitted once, combined in many ways.
+"""Measurements for Zadrozny (2001). Binary models are fitted once and combined by every rule.
 
-A method is called "code/rule", with the calibration of the binary estimates and "temperature"
-behind it where there are any: "one-vs-one/kl/sigmoid/temperature".
+The name of a method is "code/rule", followed by the calibration of the binary estimates and by
+"temperature", if it has them: "one-vs-one/kl/sigmoid/temperature".
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from manyclass.scores.crossfit import out_of_sample_scores
 from manyclass.scores.folds import make_folds
 
 FOLDS = 5
-ENOUGH_ROWS = 5000  # to fit one number, the temperature: as CoupledClassifier does
-LOWEST = 1e-7  # what binary probabilities are limited to before they are coupled
-TIE = 1e-9  # sums of binary probabilities as near as this are equal
-NO_LIMIT = 1e-300  # a tolerance that no change but 0 is below
+ENOUGH_ROWS = 5000  # rows to fit the temperature, as in CoupledClassifier
+LOWEST = 1e-7  # coupling clips binary probabilities to this distance from 0 and 1
+TIE = 1e-9  # sums of binary probabilities that differ by less count as equal
+NO_LIMIT = 1e-300  # a tolerance that only a change of exactly 0 meets
 LOSSES = ("linear", "exponential")
 EQUAL_WEIGHTS = "kl, equal weights"
 COUNTED = ("noniterative", "zadrozny", "kl", EQUAL_WEIGHTS)
@@ -48,7 +48,7 @@ Judged = dict[str, Array]
 
 
 class Problem(NamedTuple):
-    """A data set in its two parts; classes are numbers."""
+    """Training and test set; classes are numbers."""
 
     X_train: Array
     X_test: Array
@@ -65,16 +65,16 @@ class Margins(NamedTuple):
     weights: Array
     """Number of training rows of every column."""
     test: Array
-    """Of the test rows, shape (n_test, l)."""
+    """Margins of the test rows, shape (n_test, l)."""
     train: Array
-    """Of the training rows, out of sample, shape (n_train, l)."""
+    """Out-of-sample margins of the training rows, shape (n_train, l)."""
 
 
 def read(name: str, limit: int | None = None) -> Problem:
-    """Load a data set in its origin's parts; at most ``limit`` rows of each.
+    """Load the official splits of a data set, at most ``limit`` rows of each.
 
-    Missing values of "soybean" are a category of their own; those of "soybean-ignored" stay
-    missing, which the learners ignore.
+    Missing values of "soybean" are a category of their own. Those of "soybean-ignored" stay
+    missing, and the learners ignore them.
     """
     dataset, _, ignored = name.partition("-")
     data = datasets.load(dataset)
@@ -98,16 +98,16 @@ def learner(problem: Problem, kind: type = BoostedNaiveBayes, **options: Any) ->
 
 
 def splitter() -> StratifiedKFold:
-    """Return the folds of calibration and temperature, shuffled.
+    """Return the shuffled folds of calibration and temperature.
 
-    Neighbours among satimage's rows resemble each other. Folds of neighbours are harder than
-    the test set, and would make every calibration too cautious.
+    Consecutive rows of satimage are similar. Folds of consecutive rows are harder than the test
+    set, and would make every calibration under-confident.
     """
     return StratifiedKFold(FOLDS, shuffle=True, random_state=0)
 
 
 def fit_margins(problem: Problem, name: str, seed: int, with_train: bool = True) -> Margins:
-    """Fit the binary models of a code, once and for all combiners."""
+    """Fit the binary models of a code, once for all combiners."""
     X, y, k = problem.X_train, problem.y_train, problem.k
     code, estimator = codes.by_name(name, k, random_state=seed), learner(problem)
     bank = fit_bank(estimator, X, y, code, MARGIN)
@@ -150,7 +150,7 @@ def measure_code(name: str, code: str, seed: int, limit: int | None = None) -> I
 
 
 def _references(problem: Problem, code: str) -> dict[str, Judged]:
-    """Judge what all methods of a code are compared with: naive Bayes; pairs, if it is sparse."""
+    """Return the losses of the references: naive Bayes, and one-vs-one for a sparse code."""
     naive_bayes = learner(problem, BinnedNaiveBayes).fit(problem.X_train, problem.y_train)
     found = {"naive-bayes": judge(naive_bayes.predict_proba(problem.X_test), problem.y_test)}
     if code == "sparse-random":
@@ -179,7 +179,7 @@ def comparisons(code: str) -> list[tuple[str, str]]:
 
 
 def _combine_all(margins: Margins, y: NDArray[np.intp]) -> Iterator[tuple[str, Array]]:
-    """Yield what every method makes of the test rows; ``y`` are the training rows' classes."""
+    """Yield the output of every method for the test rows; ``y`` are the training classes."""
     for loss in LOSSES:
         scores = LossBased(loss).combine(expit(margins.test) - 0.5, margins.code)
         yield f"loss-{loss}", scores.values
@@ -232,9 +232,9 @@ def _means(method: str, judged: Judged) -> Iterator[Row]:
 
 
 def labels_off(labels: NDArray[np.intp], margins: Margins) -> int:
-    """Count the test rows whose label is not among the best of loss-based decoding, L = -y.
+    """Count the test rows whose label does not minimise the linear loss, L = -y.
 
-    The limits of coupling are put on r here too, so that only the rules differ.
+    r is clipped as in coupling, so only the rules differ.
     """
     r = np.clip(expit(margins.test), LOWEST, 1.0 - LOWEST)
     scores = (r - 0.5) @ margins.code.T
@@ -284,7 +284,7 @@ def _baselines(problem: Problem) -> Iterator[tuple[str, Array, Array, Any]]:
 
 # -- figure 1 --------------------------------------------------------------------------
 
-EVERY = 50  # iterations are all looked at so far
+EVERY = 50  # every iteration up to this one is measured
 LATER = (70, 100, 200, 500, 1000, 2000)
 
 

@@ -1,4 +1,4 @@
-"""The page of Zadrozny (2001): tables beside the published ones, the figure, a reading."""
+"""The page of Zadrozny (2001): tables next to the published ones, the figure, comments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.pages import save_figure, summarise
+from experiments.pages import markdown_table, save_figure, summarise
 from experiments.results import Measurement
 from experiments.zadrozny2001.claims import CODES, curves, lowest, one_scale
 from experiments.zadrozny2001.measuring import CALIBRATED, EVERY
@@ -22,14 +22,13 @@ from experiments.zadrozny2001.published import (
     naive_bayes_table,
     published_lines,
 )
-from manyclass.app.report import markdown_table
 
 METRICS = ("error", "mse", "log-loss")
 RULES = ("zadrozny", "kl", "least-squares", "wlw2")
 
 
 def tables_section(rows: list[Measurement], folder: Path) -> str:
-    """Write tables 2 and 3, the rows that the paper could not have, and a reading."""
+    """Write tables 2 and 3, rows that are not in the paper, and comments."""
     summary = summarise(one_scale(rows))
     parts = [INTRODUCTION]
     for data in [data for data, method, metric in summary if metric == "test rows"]:
@@ -37,32 +36,33 @@ def tables_section(rows: list[Measurement], folder: Path) -> str:
         parts += [f"### {_title(data)}", *tables]
     parts += ["### The published numbers, checked", check_published(summary)]
     parts += ["### Naive Bayes", naive_bayes_table(summary), naive_bayes_reading(summary)]
-    return "\n\n".join([*parts, "### Reading", _reading(summary)])
+    return "\n\n".join([*parts, "### Comments", _reading(summary)])
 
 
 INTRODUCTION = """\
-Binary models are boosted naive Bayes of 10 rounds on 10 bins of equal width, fitted once for
-every code; all methods combine the same scores. Training and test set are the origin's. The
-paper drew one sparse random code: here the mean over several draws stands before ±, their
-standard deviation after it. MSE is the paper's, divided by the number of classes. Columns
-"in se" give our value minus the published one: for the error in binomial standard errors of the
-published rate; for the MSE, of which none was published, in our standard errors over the test
-rows. As both were measured on the same test rows, a difference of 2 is a large one.
+The binary models are boosted naive Bayes with 10 rounds and 10 bins of equal width. They are
+fitted once for every code, and all methods combine the same scores. Training and test sets are the
+official splits. The paper drew one sparse random code. We draw several: their mean stands before ±
+and their standard deviation after it. The MSE is the paper's, divided by the number of classes. The
+columns "in se" give our value minus the published one. For the error the unit is the binomial
+standard error of the published rate. No standard error was published for the MSE, so its unit is
+our standard error over the test rows. Both values come from the same test rows, so a difference of
+2 is large.
 
-"Iterative" is the iteration as printed (`zadrozny`), which for one-vs-one is that of Hastie and
-Tibshirani, from the non-iterative estimates on, until no probability changes by 1e-8 or for
-10,000 iterations. Calibration and temperature are fitted on out-of-sample scores from 5 shuffled
-folds of the training set."""
+"Iterative" is the iteration as printed (`zadrozny`). For one-vs-one it is that of Hastie and
+Tibshirani. It starts from the non-iterative estimates and stops when no probability changes by more
+than 1e-8, or after 10,000 iterations. Calibration and temperature are fitted on out-of-sample
+scores from 5 shuffled folds of the training set."""
 
 
 def _title(data: str) -> str:
     if data == "soybean":
-        return "soybean, a missing value being a value of its own"
+        return "soybean, missing values as a category of their own"
     return data.replace("-ignored", ", missing values ignored")
 
 
 def _printed_table(summary: Summaries, data: str) -> str:
-    """Set our numbers beside the lines of the paper's tables."""
+    """Write our numbers next to the lines of the paper's tables."""
     header = ["method", "code", "error", "published", "in se", "MSE", "published", "in se"]
     lines = [
         [
@@ -96,7 +96,7 @@ def _in_units(difference: float, se: float) -> str:
 
 
 def _further_table(summary: Summaries, data: str) -> str:
-    """List what the paper could not have, for all codes side by side."""
+    """List the rules that are not in the paper, for all codes side by side."""
     methods = [_method(rule, c, t) for t in (False, True) for c in CALIBRATED for rule in RULES]
     header = ["rule", *(f"{code} {metric}" for code in CODES for metric in METRICS)]
     lines = []
@@ -109,8 +109,8 @@ def _further_table(summary: Summaries, data: str) -> str:
             lines.append([method.replace("/", ", "), *means])
     machine = [summary.get((data, "CoupledSVC", metric)) for metric in METRICS]
     note = (
-        "What the paper could not have (means over the draws of the sparse code). For comparison, "
-        "`CoupledSVC` with its defaults on "
+        "Rules that are not in the paper (means over the draws of the sparse code). For "
+        "comparison, `CoupledSVC` with its defaults on "
         + ("indicators of the categories" if "soybean" in data else "standardised attributes")
         + " has "
         + ", ".join(
@@ -125,32 +125,32 @@ def _method(rule: str, calibration: str | None, tempered: bool) -> str:
     return "/".join(filter(None, [rule, calibration, "temperature" if tempered else None]))
 
 
-# -- reading ---------------------------------------------------------------------------
+# -- comments --------------------------------------------------------------------------
 
 
 def _reading(summary: Summaries) -> str:
-    """Say in a few computed sentences what the tables show."""
+    """Describe the tables in a few sentences with computed numbers."""
     parts = [_distance_to_published(summary), _two_soybeans(summary), *_best(summary), ONE_VS_REST]
     listed = "\n".join(f"- {part}" for part in parts if part)
     return "\n\n".join([listed, HELPS, _what_helps(summary)])
 
 
 ONE_VS_REST = """\
-With one-vs-rest all columns have the same weight, and the printed iteration multiplies p_i by
-  (2 r_i + c) / (2 p_i + d), c and d being the same for all classes, and d not negative. A class
-  with the larger p_i and the larger r_i therefore stays ahead at every iteration, and in the end
-  p_i is an increasing linear function of r_i where it is not 0. So the label is that of the
-  largest r_i, as with the linear loss: unless by ties, the different error rates that the paper
-  prints for the two cannot come from the iteration as printed."""
+With one-vs-rest all columns have the same weight. The printed iteration multiplies p_i by
+  (2 r_i + c) / (2 p_i + d), where c and d are the same for all classes, and d is not negative. So a
+  class with the larger p_i and the larger r_i stays ahead at every iteration. In the limit p_i is
+  0 or an increasing linear function of r_i. The label is therefore that of the largest r_i, as with
+  the linear loss. Except for ties, the printed iteration cannot give the different error rates that
+  the paper prints for the two."""
 
 HELPS = """\
-What calibration and temperature do to a rule: its MSE and log-loss over those of the same rule on
-the binary estimates as they are, geometric means over data sets and codes. A reading that they
-fit: boosted naive Bayes is over-confident and coupling under-confident, so that the two offset
-each other in part. Calibrating the binary estimates takes away the first and leaves the second,
-which a temperature then takes away. Where a column has few samples, as on soybean, calibration
-costs more than it gives: two classes of 10 samples each are given targets of 1/12 and 11/12,
-however well they are told apart."""
+The effect of calibration and temperature on a rule: its MSE and log-loss divided by those of the
+same rule on uncalibrated binary estimates, as geometric means over data sets and codes. A possible
+explanation: boosted naive Bayes is over-confident and coupling is under-confident, so the two
+errors partly cancel. Calibration of the binary estimates removes the first error and leaves the
+second, which a temperature then removes. Where a column has few samples, as on soybean, calibration
+costs more than it gains: two classes of 10 samples each get targets of 1/12 and 11/12, however well
+the model separates them."""
 
 
 def _what_helps(summary: Summaries) -> str:
@@ -176,7 +176,7 @@ def _ratio(summary: Summaries, rule: str, suffix: str, metric: str) -> str:
 
 
 def _distance_to_published(summary: Summaries) -> str:
-    """Compare with the published numbers as a whole, naive Bayes aside."""
+    """Compare with all published numbers except those of naive Bayes."""
     lines = [line for line in published_lines() if line.code]
     lines = [line for line in lines if (line.data, line.ours, "error") in summary]
     if not lines:
@@ -185,10 +185,10 @@ def _distance_to_published(summary: Summaries) -> str:
     with_mse = [line for line in lines if not np.isnan(line.mse)]
     mses = [summary[x.data, x.ours, "mse"].mean / x.mse for x in with_mse]
     return (
-        f"Over the {len(lines)} lines with a code our error is {_geometric(errors):.2f} times the "
-        f"published one in the geometric mean, from {min(errors):.2f} to {max(errors):.2f}; over "
-        f"the {len(with_mse)} with an MSE, the MSE is {_geometric(mses):.2f} times the published "
-        f"one, from {min(mses):.2f} to {max(mses):.2f}."
+        f"Over the {len(lines)} lines with a code, our error is {_geometric(errors):.2f} times the "
+        f"published one in the geometric mean ({min(errors):.2f} to {max(errors):.2f}). Over the "
+        f"{len(with_mse)} lines with an MSE, our MSE is {_geometric(mses):.2f} times the published "
+        f"one ({min(mses):.2f} to {max(mses):.2f})."
     )
 
 
@@ -197,7 +197,7 @@ def _geometric(ratios: list[float]) -> float:
 
 
 def _two_soybeans(summary: Summaries) -> str:
-    """Compare the two ways to take missing values with the published errors."""
+    """Compare the two treatments of missing values with the published errors."""
     told = []
     for data in ("soybean", "soybean-ignored"):
         lines = [x for x in published_lines("soybean") if (data, x.ours, "error") in summary]
@@ -206,9 +206,9 @@ def _two_soybeans(summary: Summaries) -> str:
         away = np.mean([abs(summary[data, x.ours, "error"].mean - x.error) for x in lines])
         told.append(f"{away:.4f} with {_title(data).removeprefix('soybean, ')}")
     return (
-        "The paper does not say what it does with soybean's missing values. The mean distance of "
-        f"our errors from the published ones is {' and '.join(told)}. The claims below are "
-        "decided on the first."
+        "The paper does not say how it treats soybean's missing values. The mean distance of our "
+        f"errors from the published ones is {' and '.join(told)}. We decide the claims below "
+        "on the first."
     )
 
 
@@ -235,7 +235,7 @@ def _best(summary: Summaries) -> list[str]:
 
 
 def figure_section(rows: list[Measurement], folder: Path) -> str:
-    """Draw the MSE against the iteration, and list it at some."""
+    """Draw the MSE against the iteration, and list it for some iterations."""
     found, summary = curves(rows), summarise(one_scale(rows))
     picture = save_figure(
         folder / "figure1.png", lambda axes: _draw(axes, found), ncols=2, figsize=(9, 3.8)
@@ -253,12 +253,12 @@ def figure_section(rows: list[Measurement], folder: Path) -> str:
 
 SHOWN = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 CAPTION = """\
-Mean squared error on the satimage test set after each iteration, from the non-iterative
-estimates (iteration 0) on. On the right the same, further on. For the sparse random code the
-mean over its draws, and a band of one standard deviation. The table adds the MSE of the true
-minimiser of the distance (`kl`), where the iteration ends with one-vs-one. With one-vs-one the
-distance falls at every iteration; the MSE need not, as binary estimates that are over-confident
-draw the coupled ones too near to 0 and 1."""
+Mean squared error on the satimage test set after each iteration. Iteration 0 is the non-iterative
+estimate. The right panel shows more iterations. For the sparse random code, the line is the mean
+over its draws, and the band is one standard deviation wide on each side. The table also gives the
+MSE of the true minimiser of the distance (`kl`), to which the iteration converges with one-vs-one.
+With one-vs-one the distance falls at every iteration. The MSE need not: over-confident binary
+estimates push the coupled ones too close to 0 and 1."""
 
 
 def _draw(axes, found: dict[str, dict[int, np.ndarray]]) -> None:

@@ -1,4 +1,4 @@
-"""The published numbers of Zadrozny (2001): tables 2 and 3, and whether they can be."""
+"""The published numbers of Zadrozny (2001), tables 2 and 3, and a check that they are possible."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.pages import Summary, published
+from experiments.pages import Summary, markdown_table, published
 from experiments.zadrozny2001.claims import DATA
-from manyclass.app.report import markdown_table
 
 OURS = {"ht-noniterative": "noniterative", "ht-iterative": "zadrozny"}
 SPOKEN = {
@@ -34,7 +33,7 @@ class Published(NamedTuple):
 
     @property
     def ours(self) -> str:
-        """What the method is called in our results."""
+        """Name of the method in our results."""
         rule = OURS.get(self.method, self.method)
         return f"{self.code}/{rule}" if self.code else rule
 
@@ -66,10 +65,10 @@ def cell(found: Summary | None) -> str:
 
 
 def least_and_most(error: float, k: int) -> tuple[float, float]:
-    """Return what the mean of sum_j (t_j - p_j)^2 can be, given the error.
+    """Return the least and the largest possible mean of sum_j (t_j - p_j)^2, given the error.
 
-    A wrong label costs at least 1/2, when two classes share all, and at most 2. A
-    right one costs at most (k - 1)/k, when all classes are equal.
+    A wrong label costs at least 1/2, when two classes have probability 1/2 each, and at most 2.
+    A correct label costs at most (k - 1)/k, when all classes have the same probability.
     """
     return error / 2, 2 * error + (1 - error) * (k - 1) / k
 
@@ -81,9 +80,9 @@ def check_published(summary: Summaries) -> str:
     bounds = [least_and_most(line.error, sizes[line.data]) for line in lines]
     n_below = sum(line.mse < least for line, (least, _) in zip(lines, bounds, strict=True))
     text = (
-        f"A wrong label costs at least 1/2 of squared error. {n_below} of the {len(lines)} "
-        "published MSEs are below half the published error, so they cannot be the formula as "
-        "printed; divided by the number of classes, they can."
+        f"The squared error of a wrong label is at least 1/2. {n_below} of the {len(lines)} "
+        "published MSEs are below half the published error. So they cannot follow the printed "
+        "formula, but they can follow that formula divided by the number of classes."
     )
     for line, (_, most) in zip(lines, bounds, strict=True):
         if line.mse * sizes[line.data] > most:
@@ -97,7 +96,7 @@ def _misprint(summary: Summaries, line: Published, k: int) -> str:
     return (
         f"The MSE {line.mse} of {SPOKEN[line.method]} on {line.data} is impossible: with error "
         f"{line.error} and {k} classes it can be at most {most:.4f}. Ours is {mse:.5f}, and a "
-        f"tenth of the published one is {line.mse / 10:.5f}: the point seems to have slipped by "
+        f"tenth of the published one is {line.mse / 10:.5f}: the decimal point seems to be off by "
         "one place."
     )
 
@@ -137,7 +136,7 @@ def _published_naive_bayes(names: list[str]) -> list[str]:
 
 
 def naive_bayes_reading(summary: Summaries) -> str:
-    """Say how near the versions of naive Bayes come to the published errors."""
+    """Say how close the versions of naive Bayes come to the published errors."""
     told = []
     for line in (line for line in published_lines() if line.method == "naive-bayes"):
         errors = {
@@ -150,13 +149,13 @@ def naive_bayes_reading(summary: Summaries) -> str:
             mse = summary[line.data, near, "mse"].mean
             told.append(
                 f"On {line.data} they range from {min(errors.values()):.4f} to "
-                f"{max(errors.values()):.4f}; nearest to the published {line.error:.4f} (MSE "
+                f"{max(errors.values()):.4f}. The nearest to the published {line.error:.4f} (MSE "
                 f"{line.mse:.4f}) is {near.partition(', ')[2] or '10 bins, smoothing 1'} with "
                 f"{errors[near]:.4f} (MSE {mse:.4f})"
             )
     return (
-        "The versions differ in the number of bins, in what is added to the weight of each cell, "
-        "in normal densities in place of bins, and in which part is trained on. Their errors "
-        "are these. "
+        "The versions differ in the number of bins, in the constant added to the weight of each "
+        "cell, in normal densities instead of bins, and in the part used for training. Their "
+        "errors follow. "
         f"{'. '.join(told)}."
     )

@@ -1,4 +1,4 @@
-"""Results as tables and figures: plain text for a terminal, Markdown and SVG for pages."""
+"""Results as tables and figures: plain text for a terminal, SVG for pages."""
 
 from __future__ import annotations
 
@@ -35,21 +35,6 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for row in [header, *rows]
     ]
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
-
-
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a Markdown table, columns after the first aligned to the right.
-
-    Examples
-    --------
-    >>> from manyclass.app.report import markdown_table
-    >>> print(markdown_table(["model", "loss"], [["a", "0.5"]]))
-    | model | loss |
-    | --- | ---: |
-    | a | 0.5 |
-    """
-    rule = ["---"] + ["---:"] * (len(header) - 1)
-    return "\n".join("| " + " | ".join(row) + " |" for row in [header, rule, *rows])
 
 
 @contextmanager

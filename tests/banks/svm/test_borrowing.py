@@ -6,10 +6,11 @@ import gc
 import pickle
 import tracemalloc
 import weakref
-from itertools import pairwise, product
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from all_pairs import all_pairs, sampled_product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -90,7 +91,7 @@ class TestMemory:
     @pytest.mark.parametrize(
         ("form", "code", "name", "cv"),
         [
-            *product(["C", "F"], CODES, ["linear", "rbf"], [3, "loo"]),
+            *sampled_product(["C", "F"], list(CODES), ["linear", "rbf"], [3, "loo"]),
             ("csr", "one-vs-one", "rbf", 2),
             ("csr", "one-vs-rest", "linear", 2),
             ("csr", "one-vs-rest", "rbf", "loo"),
@@ -142,10 +143,7 @@ def blobs(form: str, n: int = 90, k: int = 3):
 class TestWhole:
     """Given to LIBSVM as a whole or row by row, X makes the same machines."""
 
-    @pytest.mark.parametrize("form", ["C", "csr"])
-    @pytest.mark.parametrize("machine", MACHINES)
-    @pytest.mark.parametrize("code", CODES)
-    @pytest.mark.parametrize("weighted", [False, True])
+    @all_pairs(form=["C", "csr"], machine=list(MACHINES), code=list(CODES), weighted=[False, True])
     def test_same_bits(self, form, machine, code, weighted, monkeypatch):
         X, y = blobs(form)
         weights = np.random.default_rng(2).integers(0, 3, len(y)).astype(float)
