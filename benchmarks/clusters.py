@@ -166,16 +166,16 @@ def _processor_seconds(client) -> float:
 
 
 TABLES = {
-    "many-rows": (memory, ["MB", "X", "answer", "peak beyond both"]),
+    "many-rows": (memory, ["memory in MB", "X", "answer", "peak beyond X and answer"]),
     "clusters": (
         clusters,
         [
             f"letter, {N_LETTER} rows, 325 pairs",
-            "this process",
-            "two workers",
-            "processors, this process",
-            "processors, two workers and this process",
-            "times as fast, at most, on two free cores",
+            "clock, this process",
+            "clock, two workers",
+            "processor time, this process",
+            "processor time, two workers and this process",
+            "largest possible speed-up on two free cores",
         ],
     ),
 }

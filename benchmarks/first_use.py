@@ -103,7 +103,7 @@ def first_use() -> list[list[str]]:
 
 
 TABLES = {
-    "first-import": (imports, ["import, seconds", "in all", "to sklearn.svm"]),
+    "first-import": (imports, ["import, seconds", "total", "more than sklearn.svm"]),
     "first-use": (
         first_use,
         [
@@ -112,7 +112,7 @@ TABLES = {
             "second fit",
             "first predict_proba",
             "second predict_proba",
-            "the first adds",
+            "added by the first use",
         ],
     ),
 }

@@ -87,13 +87,13 @@ TABLES = {
             "two classes, rbf",
             "support vectors",
             "correlation",
-            "mean difference",
-            "in-sample's",
+            "mean difference, analytic",
+            "mean difference, in-sample",
             "sigmoid, analytic",
             "sigmoid, brute force",
             "log-loss, analytic",
-            "brute force",
-            "in-sample",
+            "log-loss, brute force",
+            "log-loss, in-sample",
         ],
     )
 }

@@ -119,7 +119,7 @@ def paper() -> list[list[str]]:
 TABLES = {
     "softmax-learning": (
         learning,
-        ["letter, 4000 rows, seconds", "C = 1", "simplified", "C searched", "C found", "spread"],
+        ["letter, 4000 rows, seconds", "C = 1", "simplified", "C by search", "chosen C", "spread"],
     ),
     "softmax-quality": (quality, ["log-loss, mean of 5 splits (training rows)", *METHODS]),
     "softmax-paper": (paper, ["log-loss, mean of 5 splits (training rows)", *METHODS]),
