@@ -1,4 +1,4 @@
-"""CoupledSVC next to what people use today: times and memory on letter, one thread."""
+"""Times and memory of CoupledSVC and of scikit-learn's ways on letter, one thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LABELS_ONLY = "SVC (labels only)"
 
 
 def peak_memory(expression: str) -> tuple[float, float]:
-    """MB that a process of its own holds at most while it fits on letter, and those added by it."""
+    """Fit on letter in another process; returns its peak memory and what the fit added, in MB."""
     code = (
         "import warnings; warnings.simplefilter('ignore')\n"
         "from sklearn.svm import SVC\n"
@@ -38,7 +38,7 @@ def peak_memory(expression: str) -> tuple[float, float]:
 
 
 def letter() -> list[list[str]]:
-    """Times on letter: 16000 to fit, 4000 to predict."""
+    """Time fits on 16000 rows of letter and predictions of 4000 rows."""
     if not is_available("letter"):
         return [["letter (not available)", *["-"] * 7]]
     X_train, X_test, y_train, _ = split("letter")
