@@ -1,4 +1,4 @@
-"""The documentation's own code: what its pages run, include and link to."""
+"""The documentation: code on its pages runs, links and included files exist, names are listed."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ DOCUMENTED = (
     "plot",
     "scaling",
     "search",
+    "search.presets",
     "storage",
 )
-"""Modules that are for users: whatever they offer has its place in the reference."""
+"""Public modules: every name that they offer is in the reference."""
 
 # ------------------------------------------------------------------ "Add a coupling rule"
 
@@ -226,9 +227,80 @@ def test_every_paper_has_a_page():
         assert f"experiments/{paper}/README.md" in (DOCS / "papers" / f"{paper}.md").read_text()
 
 
-def test_readme_leads_to_pages_that_exist():
-    for target in re.findall(r"\]\((docs/[^)#\s]+)", (ROOT / "README.md").read_text()):
-        assert (ROOT / target).exists(), target
+def anchors_of(page: Path) -> set[str]:
+    """Anchors of a page's headings, as GitHub and the site make them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_links_to_headings_lead_somewhere(page):
+    for target, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text()):
+        other = page.parent / target if target else page
+        assert anchor in anchors_of(other), (target, anchor)
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md"])
+def test_links_of_the_top_folder_lead_somewhere(name):
+    for target in re.findall(r"\]\(([^)#\s]+)", (ROOT / name).read_text()):
+        assert "://" in target or (ROOT / target).exists(), target
+
+
+def test_files_named_in_how_it_works_exist():
+    text = (DOCS / "how_it_works.md").read_text()
+    part = text[text.index("## Where is it decided") :]
+    files = re.findall(r"`([\w/]+\.py)`", part[: part.index("\n## ", 1)])
+    assert len(files) > 8
+    for name in files:
+        assert (ROOT / "src" / "manyclass" / name).exists(), name
+
+
+def test_citation_names_the_version():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {manyclass.__version__}\n" in citation
+
+
+# ------------------------------------------------------------------ the README
+
+
+def blocks_of_readme(language: str) -> list[str]:
+    text = (ROOT / "README.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+
+
+def test_readme_runs_as_printed(run_blocks):
+    """All blocks, pasted one after the other into one session."""
+    page = run_blocks.Page("readme")
+    printed = [page.run(block) for block in blocks_of_readme("python")]
+    assert printed[0] == blocks_of_readme("text")[0]
+
+
+def test_commands_of_the_readme_exist():
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    lines = "".join(blocks_of_readme("sh")).splitlines()
+    for line in lines:
+        program, command = line.split()[:2]
+        assert program in ("make", "manyclass")
+        assert program == "manyclass" or command in targets, line
+
+
+def test_command_line_of_the_readme_runs(run_blocks):
+    pytest.importorskip("skops")
+    page = run_blocks.Page("readme")
+    page.run(
+        "from sklearn.datasets import load_iris\n"
+        "frame = load_iris(as_frame=True).frame[::3]\n"
+        "frame.rename(columns={'target': 'species'}).to_csv('table.csv', index=False)\n"
+        "frame.drop(columns='target').to_csv('new.csv', index=False)\n"
+    )
+    for block in blocks_of_readme("sh"):
+        if block.startswith("manyclass"):
+            page.command(block)
+    assert page.run("print(open('probabilities.csv').readline())")
 
 
 # ------------------------------------------------------------------ code on the pages
