@@ -20,14 +20,14 @@ from sklearn.svm import SVC
 from experiments.summary.methods import COUPLERS, DECODERS, TRAINED
 from experiments.summary.samples import Array, Part
 from manyclass import codes
+from manyclass._lib.weights import column_sizes
 from manyclass.banks import MARGIN, fit_bank
-from manyclass.banks.base import column_sizes
 from manyclass.calibration import Sigmoid
 from manyclass.combiners.base import Combiner, resolve
 from manyclass.scaling.temperature import apply_temperature, fit_temperature
 from manyclass.scores.crossfit import out_of_sample_scores
 from manyclass.scores.folds import make_folds
-from manyclass.scores.leave_one_out import left_out_scores
+from manyclass.scores.leave_one_out import leave_one_out
 
 FOLDS = 5
 WARM = 8  # rows of a first call before timing, which loads the compiled kernels
@@ -94,7 +94,8 @@ class Machines:
     def _out_of_sample(self) -> Array:
         """Return the out-of-sample margins that CoupledSVC and CoupledClassifier use by default."""
         if self.learner == "svc":
-            return left_out_scores(self.bank, self._fit, self.X, self.y, self.code, self.ones)
+            scores, _ = leave_one_out(self.bank, self._fit, self.X, self.y, self.code, self.ones)
+            return scores.dense()
         folds = make_folds(FOLDS, self.X, self.y, np.arange(self.k), warn=False)
         return out_of_sample_scores(self.bank, self._fit, self.X, self.y, self.code, folds)
 

@@ -19,9 +19,9 @@ from manyclass.banks import KernelBank
 from manyclass.banks.svm.numeric_kernels import LinearKernel
 from manyclass.banks.svm.solver import WeightFactors
 from manyclass.calibration import Sigmoid
+from manyclass.classifier import CoupledBase
 from manyclass.codes import pair_columns
 from manyclass.combiners.base import Combiner
-from manyclass.fitting import CoupledBase
 
 
 class CoupledSVC(CoupledBase):

@@ -22,6 +22,7 @@ from sklearn.svm import SVC, LinearSVC
 from manyclass import CoupledClassifier, CoupledSVC
 from manyclass._lib import rows as _rows
 from manyclass._lib.rows import blocks_of_rows, by_rows, take_rows
+from manyclass.predicting import RowBlocks
 
 N = 1500
 
@@ -208,6 +209,7 @@ class TestPredictionsFromColumns:
     def test_are_those_of_rows(self, learner, chunk):
         X, y = matrix(300, 40), labels(300, 6)
         model = CoupledClassifier(learner, cv=2, random_state=0).fit(X, y)
+        model._row_blocks = RowBlocks(15 * 16)
         for ask in (model.predict_proba, model.predict, model.incoherence):
             assert_array_equal(ask(X.tocsc()), ask(X))
             blocks = [b for _, b in blocks_of_rows(X.tocsc(), 16, chunk_bytes=chunk)]
@@ -216,6 +218,7 @@ class TestPredictionsFromColumns:
     def test_no_copy_of_all(self):
         X, y = matrix(), labels()
         model = CoupledClassifier(Frugal(), cv=2).fit(X, y)
+        model._row_blocks = RowBlocks(2**10)
         by_columns = X.tocsc()
         model.predict_proba(by_columns[:100])  # compiles what is to be compiled
         tracemalloc.start()

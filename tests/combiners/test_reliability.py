@@ -39,6 +39,7 @@ from manyclass.combiners.srm_drm import (
     DynamicReliabilityDecoder,
     StaticReliabilityDecoder,
 )
+from manyclass.predicting import RowBlocks
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 X /= 8.0
@@ -615,6 +616,8 @@ class TestInUse:
             small = model.reliability_.of(NEW, margins, block_entries=40)
             whole = model.reliability_.of(NEW, margins)
             assert_allclose(small, whole, rtol=1e-12, atol=1e-12)
+        model._row_blocks = RowBlocks(40)
+        assert_allclose(model.decision_function(NEW), scores, rtol=1e-12, atol=1e-12)
 
     @each_combiner
     def test_renaming_classes_permutes_columns(self, combiner):
