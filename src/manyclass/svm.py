@@ -28,10 +28,10 @@ class CoupledSVC(CoupledBase):
     """C-support vector classification with calibrated class probabilities.
 
     The successor of ``SVC(probability=True)``: replace the class name. One call of
-    LIBSVM fits all pairs of classes; analytic leave-one-out gives the scores that
-    the sigmoids and the temperature are fitted on, so that nothing is fitted
-    twice; the pairs are coupled by the rule LIBSVM uses, solved exactly. Labels are
-    those of the largest probability, always.
+    LIBSVM fits all pairs of classes. Analytic leave-one-out gives the scores that
+    the sigmoids and the temperature are fitted on, so that no machine is fitted
+    twice. The pairs are coupled by the rule that LIBSVM uses, solved exactly. The
+    label is always that of the largest probability.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ class CoupledSVC(CoupledBase):
         As in :class:`~sklearn.svm.SVC`.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C per class, as in ``SVC``. The probabilities are those of a
-        population weighted so.
+        population with these weights.
     probability : bool, default=True
-        Accepted for code written for ``SVC``; probabilities are always there.
+        Accepted for code written for ``SVC``; there are always probabilities.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Whether ``decision_function`` returns log-probabilities of the classes, or the
         margins of the binary machines, in the order of ``SVC``.
@@ -57,24 +57,23 @@ class CoupledSVC(CoupledBase):
     combiner : str or Combiner, default="wlw2"
         See :class:`CoupledClassifier`.
     calibration : {"sigmoid", "robust-sigmoid", "isotonic"}, default="sigmoid"
-        How margins become probabilities: by Platt's sigmoid, one that long tails of the
-        margins do not bend (:class:`~manyclass.calibration.RobustSigmoid`), or isotonic
-        regression. For kernels other than rbf try the robust one: its log-loss is mostly
+        How margins become probabilities: by Platt's sigmoid, by a sigmoid that is robust to
+        long tails of the margins (:class:`~manyclass.calibration.RobustSigmoid`), or by isotonic
+        regression. For kernels other than rbf, try the robust one: its log-loss is usually
         lower.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
-        Where the out-of-sample scores come from: analytic leave-one-out, or folds.
-        Leave-one-out that cannot be trusted (a kernel that is not positive definite, a
-        solver that did not converge) is replaced by 5 folds, with a warning; so it is in
-        single columns with samples that it would move too far, or with sides that are
-        not clearly apart.
+        How out-of-sample scores are computed: by analytic leave-one-out, or by folds.
+        If leave-one-out is not reliable (the kernel is not positive definite, or the solver
+        did not converge), 5 folds replace it, with a warning. The same holds for single
+        columns where scores would change too much, or where the sides are hardly separated.
     temperature : bool, default=True
         See :class:`CoupledClassifier`.
     n_jobs : int, optional
         Parallel jobs for folds and columns, and threads for coupling.
     dtype : float64 or float32, default=float64
-        What scores are computed in: float32 predicts about twice as fast and differs
-        in the fifth digit where features are of the size of 1. Where its margins are
-        wrong by more than LIBSVM's own tolerance, a warning says by how much.
+        The type in which scores are computed: float32 predicts about twice as fast, and differs
+        in the fifth digit if features have a size near 1. If the error of its margins is
+        larger than LIBSVM's own tolerance, a warning tells it.
 
     Attributes
     ----------
@@ -91,15 +90,15 @@ class CoupledSVC(CoupledBase):
 
     Notes
     -----
-    A failed or interrupted fit leaves the estimator as it was. LIBSVM itself does not listen
-    to interrupts: the machine it is at is fitted to its end in the background.
+    A failed or interrupted fit leaves the estimator unchanged. LIBSVM itself cannot be
+    interrupted: the current machine is fitted to its end in the background.
 
-    Machines are those of ``SVC`` to the last bit, but where most of the distinct rows are there
-    more than once. Then LIBSVM is given each of them once, with what its copies weigh together,
-    and so is ``gamma="scale"``. It takes less time, the order of the rows makes no difference, and
-    it makes none whether a row has another copy or another 1 in its weight. They are the machines
-    of ``SVC`` up to ``tol``; ``support_`` has the first of the copies, and ``dual_coef_`` what all
-    of them have together.
+    The machines are those of ``SVC`` to the last bit, unless most distinct rows occur more than
+    once. In that case LIBSVM gets each of them once, with the total weight of its copies, and so
+    does ``gamma="scale"``. This takes less time, and the result depends neither on the order of
+    the rows nor on whether a row has one more copy or a weight larger by 1. The machines are then
+    those of ``SVC`` up to ``tol``; ``support_`` has the first of the copies, and ``dual_coef_`` the
+    sum of their coefficients.
 
     References
     ----------
@@ -170,21 +169,21 @@ class CoupledSVC(CoupledBase):
         self.dtype = dtype
 
     def fit(self, X, y, sample_weight=None):
-        """Fit the machines and what turns their margins into probabilities.
+        """Fit the machines, and the calibration of their margins.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, n_features), or (n, n)
-            Training data; the kernel matrix for ``kernel="precomputed"``. A kernel that is a
-            function is given the samples as they are: texts, objects, lists, frames.
+            Training data; the kernel matrix for ``kernel="precomputed"``. A callable
+            kernel gets the samples unchanged: texts, objects, lists, frames.
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
-            Multiplies C per sample, and weighs the calibration. Weights are counts of
-            samples: those that sum to 1 are taken for one sample in all, on which little
-            can be calibrated. Scale weights that only say what matters more to sum to n.
-            A sample is left out with all of its weight. As in ``SVC``, samples of negative
-            weight count as little as those of weight 0: they are no part of the fit.
+            Multiplies C per sample, and weighs samples in the calibration. Weights are counts
+            of samples: weights that sum to 1 count as one sample, too few for a calibration.
+            Scale weights that express importance to sum to n. Leave-one-out leaves out a
+            sample with its whole weight. As in ``SVC``, samples of negative weight are not
+            used, like those of weight 0.
 
         Returns
         -------
@@ -216,7 +215,7 @@ class CoupledSVC(CoupledBase):
         )
         return margins[:, 0] if len(self.classes_) == 2 else margins
 
-    # ------------------------------------------------------------------ what SVC tells
+    # ------------------------------------------------------------------ attributes of SVC
 
     @property
     def support_(self) -> NDArray[np.int32]:
@@ -273,11 +272,11 @@ class CoupledSVC(CoupledBase):
         pairs = pair_columns(self.code_)
         if pairs is None or type(self.calibration_) is not Sigmoid:
             raise AttributeError(
-                "probA_ and probB_ are those of sigmoids of pairs: they need code='one-vs-one', "
+                "probA_ and probB_ belong to sigmoids of pairs: they need code='one-vs-one', "
                 "calibration='sigmoid' and a combiner of probabilities."
             )
         order, flipped = pairs
-        # 1 - r(f), of a column the other way round, is r(-f) with the constant's sign changed.
+        # In a column with the other sign, 1 - r(f) is r(-f) with the sign of the constant changed.
         signs = np.where(flipped, -1.0, 1.0)
         return self.calibration_.slopes_[order], signs * self.calibration_.intercepts_[order]
 
@@ -309,8 +308,8 @@ class CoupledSVC(CoupledBase):
     def _as_in_svc(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Return the columns in SVC's order, and the signs that make them SVC's.
 
-        Pairs may be in any order and either way round in a code of one's own. The first
-        class is positive, but negative if there are but two.
+        A code given as a matrix may have pairs in any order and with either sign. In SVC the first
+        class of a pair is positive, or negative if there are only two classes.
         """
         check_is_fitted(self)
         pairs = pair_columns(self.code_)
@@ -343,7 +342,7 @@ class CoupledSVC(CoupledBase):
         return X, y, classes
 
     def _route(self, estimator, labels, sample_weight, fit_params) -> Bunch:
-        """Class weights are weights of samples, but LIBSVM is to know both."""
+        """Turn class weights into sample weights; LIBSVM also gets the factors."""
         classes, y = np.unique(labels, return_inverse=True)
         self.class_weight_ = class_weights(self.class_weight, classes, y)
         passed, bank = {}, {}

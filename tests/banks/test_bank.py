@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import tracemalloc
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_iris, make_blobs
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import (
     LogisticRegression,
@@ -242,6 +244,50 @@ class TestFitBank:
         estimator = Numbered()
         fit_bank(estimator, NUMBERED, y, CODE, MARGIN, seeds=np.arange(4))
         assert vars(estimator) == {"random_state": None}
+
+
+class WithOwnBank(LogisticRegression):
+    """Fits all columns in one call, unless it gets parameters that it does not know."""
+
+    def __manyclass_bank__(self, X, y, code, kind, *, rows, fit_params, n_jobs, verbose, dtype):
+        if fit_params:
+            return None
+        models = [LogisticRegression().fit(X[rows], code[y[rows], b] > 0) for b in range(3)]
+        bank = LinearBank(models, kind)
+        bank.asked = n_jobs, verbose, dtype
+        return bank
+
+
+class Inherits(WithOwnBank):
+    """A subclass, which may override ``fit``: its bank is not that of the base class."""
+
+
+class TestHook:
+    """A learner may define ``__manyclass_bank__``."""
+
+    def test_it_is_asked_for_its_bank(self):
+        X, y = load_iris(return_X_y=True)
+        options = {"rows": np.arange(1, 150, 2), "n_jobs": 2, "verbose": 0, "dtype": np.float32}
+        bank = fit_bank(WithOwnBank(), X, y, codes.one_vs_rest(3), PROBABILITY, **options)
+        expected = fit_bank(
+            LogisticRegression(), X, y, codes.one_vs_rest(3), PROBABILITY, rows=options["rows"]
+        )
+        assert bank.asked == (2, 0, np.float32)
+        assert_allclose(bank.scores(X), expected.scores(X))
+
+    @pytest.mark.parametrize("learner", [WithOwnBank(), Inherits()])
+    def test_without_a_bank_columns_are_fitted_one_by_one(self, learner):
+        X, y = load_iris(return_X_y=True)
+        params = {"sample_weight": np.ones(150)} if type(learner) is WithOwnBank else {}
+        bank = fit_bank(learner, X, y, codes.one_vs_rest(3), PROBABILITY, fit_params=params)
+        assert type(bank) is Bank and not hasattr(bank, "asked")
+        assert all(type(model) is type(learner) for model in bank.models)
+
+    def test_banks_do_not_import_learners(self):
+        """Looked up in the source, since the package imports both."""
+        folder = Path(inspect.getfile(Bank)).parent
+        found = [p for p in folder.rglob("*.py") if "manyclass.learners" in p.read_text()]
+        assert not found
 
 
 class TestConstantColumns:

@@ -84,6 +84,8 @@ COUPLED = {
     "svc": (CoupledSVC(), X),
     "svc single precision": (CoupledSVC(dtype=np.float32, kernel="poly"), X),
     "svc one-vs-rest": (CoupledSVC(code="one-vs-rest", combiner="kl", class_weight="balanced"), X),
+    "svc sigmoid": (CoupledSVC(kernel="sigmoid", cv=3), X),
+    "svc precomputed": (CoupledSVC(kernel="precomputed"), X @ X.T),
     "svc sparse matrix": (CoupledSVC(), csr_matrix(X)),
     "svc sparse array": (CoupledSVC(kernel="linear"), csr_array(X)),
     "isotonic": (CoupledClassifier(SVC(), calibration="isotonic"), X),

@@ -84,12 +84,12 @@ def take_rows(
     if is_by_columns(X):
         return _take_from_columns(X, rows, axis)
     if axis == 0:
+        if _is_large_frame(X, large_frame):
+            return _rows_of_frame(X, np.arange(len(X))[rows], part_bytes)
         if isinstance(rows, slice):
             return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
         if isinstance(rows, np.ndarray) and (isinstance(X, np.ndarray) or issparse(X)):
             return X[rows]  # scikit-learn's checks would cost more than the rows
-        if _is_large_frame(X, large_frame):
-            return _rows_of_frame(X, np.arange(len(X))[rows], part_bytes)
     return _sklearn.take_rows(X, rows, axis=axis)
 
 

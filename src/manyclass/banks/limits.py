@@ -32,7 +32,7 @@ class Limits:
     """Up to this size of X, rows are sorted by class before one call for all pairs, since LIBSVM
     then reads a pair from two places in memory."""
     copied_bytes: int = 2**20
-    """Up to this size, X is copied without further thought."""
+    """Up to this size, X is copied where a copy is simplest."""
     repeated: float = 0.5
     """If at least this share of the distinct rows has copies, each distinct row is fitted once."""
     digest_entries: int = 2**15
@@ -55,11 +55,11 @@ class Limits:
     least_chunk: int = 64
     """Support vectors per kernel block, at least, while fitting."""
     prepared_sparse_bytes: int = 2**20
-    """Sparse support vectors that are prepared at a time while fitting,"""
+    """While fitting, support vectors are prepared in batches: of this size if they are sparse,"""
     prepared_dense_bytes: int = 2**23
-    """and dense ones,"""
+    """and of this size if they are dense."""
     batches: int = 16
-    """or this part of all support vectors, if it is larger."""
+    """There are at most so many batches; for many support vectors they are larger."""
     kept_bytes: int = 2**22
     """Up to this size, support vectors stay prepared between calls: for calls with few rows."""
 

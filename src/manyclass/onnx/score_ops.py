@@ -92,10 +92,10 @@ def _linear(coef: Array, intercept: Array) -> Piece:
 
 
 def _affine(graph: Graph, coef: Array, x: str, constant: Array) -> str:
-    """Multiply and add.
+    """Multiply and add, with Gemm.
 
-    Not by a product of matrices: ONNX Runtime joins it with the transposition before it, and up to
-    1.22 at least it has no such product in double precision.
+    ONNX Runtime fuses MatMul with the transposition before it, and up to version 1.22 at least, the
+    fused operator does not exist in double precision.
     """
     return graph.call("Gemm", coef, x, constant)
 
@@ -121,7 +121,7 @@ def _plan_kernel_machines(bank: Any, code: NDArray[np.int8], n_features: int) ->
 
     def piece(graph: Graph, x: str) -> str:
         columns = _columns(graph, kernel, bank.origin, x)
-        # One after the other, each to be forgotten once it has been multiplied.
+        # A generator: each block is multiplied before the next one is computed.
         blocks = (_kernel_block(graph, kernel, bank.origin, group, columns) for group in groups)
         sums = add_up(graph, groups, blocks, code)
         return graph.call("Add", sums, bank.intercept[:, None])
@@ -152,7 +152,7 @@ def _kernel_block(
         return graph.call("Exp", graph.call("MatMul", rows, columns))
     if not isinstance(kernel, PolyKernel | SigmoidKernel):
         raise Unsupported(f"{type(kernel).__name__} has no graph here.")
-    # Scaled before: ONNX Runtime joins a product and a factor after it, in single precision.
+    # Scale first: ONNX Runtime fuses a product and a factor after it in single precision.
     affine = _affine(graph, kernel.gamma * vectors, columns, np.full((1, 1), float(kernel.coef0)))
     if isinstance(kernel, SigmoidKernel):
         return graph.call("Tanh", affine)
@@ -162,7 +162,7 @@ def _kernel_block(
 def _sum_of_all(
     graph: Graph, groups: list[Group], blocks: Iterable[str], code: NDArray[np.int8]
 ) -> str:
-    """Add what the support vectors of all classes say in all columns."""
+    """Add the contributions of the support vectors of all classes, for all columns."""
     return graph.call(
         "Sum",
         *(
@@ -175,7 +175,7 @@ def _sum_of_all(
 def _sum_of_pairs(
     graph: Graph, groups: list[Group], blocks: Iterable[str], code: NDArray[np.int8]
 ) -> str:
-    """Add what the two classes of each column say, which takes 2 / k of the products of all."""
+    """Add the contributions of the two classes of each column: 2 / k of all products."""
     parts = [
         graph.call("MatMul", group.coef.T, block)
         for group, block in zip(groups, blocks, strict=True)

@@ -139,6 +139,20 @@ def test_kernels_are_scikit_learns(name, gamma, degree, coef0):
     assert_allclose(thin, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("kernel", ["gaussian", None, ["rbf"]])
+def test_unknown_kernels(kernel):
+    machine = SVC(kernel=kernel)
+    with pytest.raises(ValueError, match="kernel must be one of 'linear', .* or a callable, got"):
+        bank_of(machine)
+
+
+def test_kernels_tell_what_they_read():
+    kernels = [resolve_kernel(SVC(kernel=name, gamma=1.0), float) for name in (*KERNELS, laplacian)]
+    assert [kernel.numeric for kernel in kernels] == [True] * 4 + [False] * 2
+    assert [kernel.precomputed for kernel in kernels] == [False] * 4 + [True, False]
+    assert [kernel.takes_any_rows for kernel in kernels] == [False] * 5 + [True]
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.floats(-1e4, 50.0), min_size=1, max_size=40))
 def test_exponentials(values):
