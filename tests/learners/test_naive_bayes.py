@@ -27,7 +27,7 @@ from manyclass import CoupledClassifier
 from manyclass.learners import BinnedNaiveBayes, BoostedNaiveBayes, _binning, _on_cells
 from manyclass.learners._binning import read_table
 
-MIXED = [False, False, True, True]  # which columns of the tables below hold categories
+MIXED = [False, False, True, True]  # categorical columns of the tables below
 BOTH = pytest.mark.parametrize("cls", [BinnedNaiveBayes, BoostedNaiveBayes])
 
 
@@ -44,7 +44,7 @@ def test_scikit_learn(estimator, check):
 
 
 def mixed_table(seed: int, n: int = 40, missing: float = 0.2):
-    """Two numeric and two categorical columns as objects, two classes that they tell about."""
+    """Two numeric and two categorical columns as objects, and two classes that depend on them."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 2
     X = np.empty((n, 4), dtype=object)
@@ -117,7 +117,7 @@ def test_the_first_round_is_binned_naive_bayes():
 
 
 def test_it_stops_before_a_round_that_is_no_better_than_chance():
-    # The last two rows are alike: weights settle where neither class is more probable.
+    # The last two rows are equal: weights converge to equal odds of both classes.
     X = np.repeat([[1, 0], [1, 1], [0, 0], [2, 1], [2, 1]], 7, axis=1)
     model = BoostedNaiveBayes(100, smoothing=1e-4, categorical_features=range(14))
     model.fit(X, [0, 0, 0, 0, 1])
@@ -127,7 +127,7 @@ def test_it_stops_before_a_round_that_is_no_better_than_chance():
 
 
 def test_a_first_round_worse_than_chance_is_plain_naive_bayes():
-    # Copies of an attribute make naive Bayes too sure of itself.
+    # Copies of an attribute make naive Bayes overconfident.
     X = np.repeat([[1, 0, 0], [1, 1, 2], [0, 1, 2], [1, 0, 1], [0, 0, 0]], 6, axis=1)
     y = [1, 0, 1, 0, 0]
     options = {"smoothing": 1e-6, "categorical_features": range(18)}
@@ -163,7 +163,7 @@ def test_no_error_at_all_ends_boosting_with_finite_odds():
 @pytest.mark.parametrize("log_odds", [0.0, 1e-17, 2e-16, 4e-16, 8e-16, 2e-15, 1e-10])
 def test_labels_agree_with_odds_and_probabilities_however_close(log_odds):
     model = BoostedNaiveBayes().fit([[0], [1]], [0, 1])
-    model.betas_ = np.array([1.0])  # one round, taken as it is
+    model.betas_ = np.array([1.0])  # a single round without boosting
     for sign in (1, -1):
         model.class_log_prior_ = np.array([[0.0, sign * log_odds]])
         model.feature_log_prob_ = np.zeros((1, 2, 10))
@@ -178,7 +178,7 @@ tables = st.integers(0, 10**6).map(lambda seed: mixed_table(seed, n=14))
 
 
 def fitted(X, y, weights=None, **options):
-    """Return the model, unless rounding decides whether its first round is kept as it is."""
+    """Return the model; skip examples in which rounding decides whether boosting starts."""
     model = BoostedNaiveBayes(4, n_bins=3, **options).fit(X, y, weights)
     assume(abs(model.betas_[0] - 1) > 1e-9)
     return model
@@ -217,7 +217,7 @@ def test_weights_are_copies(table, weights):
 
 @given(tables, st.permutations(["red", "green", "blue"]), st.booleans())
 @settings(deadline=None, max_examples=25)
-def test_names_of_categories_mean_nothing(table, names, as_numbers):
+def test_names_of_categories_do_not_matter(table, names, as_numbers):
     X, y = table
     new_names = range(3) if as_numbers else names
     rename = dict(zip(["red", "green", "blue"], new_names, strict=True))
@@ -230,7 +230,7 @@ def test_names_of_categories_mean_nothing(table, names, as_numbers):
 
 @given(tables, st.integers(-900, 900))
 @settings(deadline=None, max_examples=25)
-def test_the_unit_of_a_number_means_nothing(table, exponent):
+def test_units_do_not_matter(table, exponent):
     X, y = table
     scaled = X.copy()
     scaled[:, 0] = [None if v is None else float(np.ldexp(v, exponent)) for v in X[:, 0]]
@@ -240,7 +240,7 @@ def test_the_unit_of_a_number_means_nothing(table, exponent):
 
 @given(tables)
 @settings(deadline=None, max_examples=25)
-def test_changing_sides_changes_the_sign(table):
+def test_swapping_the_classes_changes_the_sign(table):
     X, y = table
     f = fitted(X, y).decision_function(X)
     assert_allclose(fitted(X, 1 - y).decision_function(X), -f, atol=1e-9)
@@ -391,7 +391,7 @@ class TestTables:
         assert_array_equal(cls(categorical_features=True).fit(X, y).predict_proba(X), expected)
         assert not cls(categorical_features=False).fit(X, y).is_categorical_.any()
 
-    def test_truth_values_are_categories(self, cls):
+    def test_bools_are_categories(self, cls):
         rng = np.random.default_rng(0)
         X, y = rng.random((30, 2)) < 0.4, rng.integers(0, 2, 30)
         model = cls().fit(X, y)
@@ -453,7 +453,7 @@ class TestTables:
         for same in (X, X.astype(np.float32), X.astype(np.uint8), np.asfortranarray(X)):
             assert_array_equal(cls().fit(same, y, weights).predict_proba(same), expected)
 
-    def test_the_index_of_a_frame_means_nothing(self, cls):
+    def test_the_index_of_a_frame_does_not_matter(self, cls):
         X, y = mixed_table(0)
         frame = as_frame(X).set_index(np.arange(40)[::-1] // 2)
         assert_array_equal(
@@ -476,7 +476,7 @@ class TestTables:
 
 
 class ReadAnew(BoostedNaiveBayes):
-    """A subclass may expect what was given: it gets the rows of every column as a frame."""
+    """A subclass without the hook: it gets a frame for every column."""
 
     def fit(self, X, y, sample_weight=None):
         assert isinstance(X, pd.DataFrame)
@@ -489,7 +489,7 @@ class BinnedAnew(BinnedNaiveBayes):
 
 @pytest.mark.parametrize("pair", [(BoostedNaiveBayes, ReadAnew), (BinnedNaiveBayes, BinnedAnew)])
 class TestFramesAreReadOnce:
-    """What all columns learn from one reading is what each learns from its own."""
+    """Reading a frame once for all columns gives the same models as once per column."""
 
     X, y = mixed_table(3, n=60)
     y = y + 2 * (np.arange(60) % 3 == 0)
@@ -545,7 +545,7 @@ class TestFramesAreReadOnce:
                 with pytest.raises(ValueError, match="feature names"):
                     ask(other)
 
-    def test_what_is_wrong_with_a_frame_is_still_said(self, pair):
+    def test_invalid_frames_raise_the_same_errors(self, pair):
         model = CoupledClassifier(pair[0](categorical_features=[2]), cv=None)
         with pytest.raises(ValueError, match="column 'answer' of X is taken as numeric"):
             model.fit(self.frame(), self.y)
@@ -681,7 +681,7 @@ def test_a_class_without_weight_is_impossible():
 
 
 def squared_error(model, p, y):
-    """Return the mean over samples and classes, as the paper must have taken it."""
+    """Return the mean over samples and classes, which is most likely the one in the paper."""
     return np.mean((p - (y[:, None] == model.classes_)) ** 2)
 
 

@@ -1,4 +1,4 @@
-"""Biased neighbours, by distances and by votes: plain loops, laws, ties, the ten Gaussians."""
+"""PairwiseNeighbors against plain loops: laws, ties, and the ten Gaussians of the paper."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ BIASES = [0.5, 0.8, 1.0, 1.25, 2.0]
 by_votes = partial(PairwiseNeighbors, evidence="votes")
 either = pytest.mark.parametrize("evidence", ["distances", "votes"])
 
-# Few places on a line or a plane: many distances are equal, and none is rounded.
+# Points on a small grid: many distances are equal, without rounding.
 places = st.tuples(st.integers(0, 3), st.sampled_from([0, 4]))
 labelled = st.lists(st.tuples(places, st.integers(0, 1)), min_size=3, max_size=12)
 
 
 def columns(rows):
-    """Samples and sides, both of them present."""
+    """Samples and sides; both sides occur."""
     points, sides = zip(*rows, strict=True)
     assume(len(set(sides)) == 2)
     return np.array(points, dtype=float), np.array(sides)
 
 
 def most(evidence, sides):
-    """The largest number of neighbours there is."""
+    """The largest possible number of neighbours."""
     return len(sides) - 1 if evidence == "votes" else np.bincount(sides).max()
 
 
 def votes(model, Z):
-    """What the log-odds say about the votes of the second class."""
+    """Votes of the second class, recovered from the log-odds."""
     return expit(model.decision_function(Z) / model.slope_) * (model.n_neighbors_ + 2) - 1
 
 
@@ -129,7 +129,7 @@ class TestPlainLoops:
         assert model.bias_ == pytest.approx(bias)
 
     @either
-    def test_leave_one_out_is_what_scikit_learn_makes_of_it(self, evidence):
+    def test_leave_one_out_agrees_with_scikit_learn(self, evidence):
         model = PairwiseNeighbors(evidence=evidence).fit(X, names)
         fixed = PairwiseNeighbors(model.n_neighbors_, model.bias_, evidence=evidence)
         scores = cross_val_score(fixed, X, names, cv=LeaveOneOut())
@@ -240,7 +240,7 @@ class TestClassDistances:
         assert_array_equal(model.predict(line), [0, 1, 1, 1])
 
     def test_equal_distances_are_even_for_classes_of_any_size(self):
-        # Means of 5 and of 7 equal distances are not always rounded alike.
+        # Means of 5 and of 7 equal distances may be rounded differently.
         model = PairwiseNeighbors(biases=1.0).fit(0.1 * np.eye(12), np.repeat([0, 1], [5, 7]))
         assert_array_equal(model.predict_proba([np.zeros(12), np.ones(12)]), np.full((2, 2), 0.5))
         assert model.loo_error_ == 7 / 12
@@ -256,7 +256,7 @@ class TestClassDistances:
 
     def test_contrasts_may_be_small(self):
         target = np.arange(60) % 2
-        wide = np.column_stack([1000 * np.eye(60), 30.0 * target])  # all at nearly one distance
+        wide = np.column_stack([1000 * np.eye(60), 30.0 * target])  # nearly equal distances
         model = PairwiseNeighbors(biases=1.0).fit(wide[:40], target[:40])
         p = model.predict_proba(wide[40:])
         assert model.slope_ > 1000
@@ -274,7 +274,7 @@ class TestTiesOfVotes:
     def test_samples_at_the_same_distance_share_the_places(self):
         X = [[0.0], [3.0], [3.0], [-3.0], [9.0]]
         model = by_votes(3, 1.0).fit(X, [0, 0, 1, 1, 0])
-        assert votes(model, [[0.0]]) == pytest.approx(2 * 2 / 3)  # two places for three
+        assert votes(model, [[0.0]]) == pytest.approx(2 * 2 / 3)  # three samples share two places
         assert by_votes(4, 1.0).fit(X, [0, 0, 1, 1, 0]).predict([[0.0]]) == 0
 
     def test_a_draw_at_every_distance_is_even(self):
@@ -296,7 +296,7 @@ class TestTiesOfVotes:
 class TestBlocks:
     @pytest.mark.parametrize("leave_out", [False, True])
     def test_change_nothing(self, evidence, leave_out):
-        """Neither the neighbours, from which all else follows, nor the probabilities."""
+        """Neighbours are the same for any block size. All other results depend on these only."""
         model = PairwiseNeighbors(evidence=evidence).fit(X, y)
         rows = model._fit_X if leave_out else X_new
         [(_, whole)] = model._nearest(rows, 13, leave_out)
@@ -362,7 +362,7 @@ class TestInput:
         assert_array_equal(model.predict([[0.1], [0.9]]), [0, 1])
 
     @either
-    def test_numbers_beyond_the_samples_are_passed_over(self, evidence):
+    def test_numbers_above_the_sample_size_are_ignored(self, evidence):
         assert PairwiseNeighbors([2, 500], evidence=evidence).fit(X, y).n_neighbors_ == 2
 
     @pytest.mark.parametrize(
@@ -466,8 +466,8 @@ def test_digits_are_more_probable_than_by_plain_neighbours(evidence):
 class TestTenGaussians:
     """Hastie & Tibshirani (1998), section 3 and figure 3, nearest neighbours.
 
-    By votes the error is that of the paper ("about 16%", after Friedman 1996), but three
-    quarters of the base rule's, which is 22 % here. By distances it is "nearly halved".
+    With votes the error is that of the paper ("about 16%", after Friedman 1996), which is three
+    quarters of the error of the base rule, 22 % here. With distances it is "nearly halved".
     """
 
     def test_biased_pairs_do_better_than_neighbours_among_all_classes(self):

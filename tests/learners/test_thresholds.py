@@ -1,4 +1,4 @@
-"""Thresholds: against all thresholds there are, and where labels and probabilities go."""
+"""Threshold search against exhaustive search; labels and probabilities with a threshold."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_scikit_learn_checks(estimator, check):
 
 # -- the search ------------------------------------------------------------------------
 
-# Quarters are added, halved and compared without rounding.
+# Multiples of 1/4: sums, halves and comparisons are exact.
 quarters = st.integers(-12, 12).map(lambda i: i / 4)
 samples = st.lists(
     st.tuples(st.integers(0, 1), quarters, st.integers(0, 3)), min_size=2, max_size=12
@@ -74,7 +74,7 @@ samples = st.lists(
 
 
 def columns(rows):
-    """Labels, scores and weights, where both classes have a weight."""
+    """Labels, scores and weights; both classes have positive weight."""
     labels, scores, weights = (list(column) for column in zip(*rows, strict=True))
     assume({0, 1} == {label for label, _, w in rows if w > 0})
     return labels, scores, weights
@@ -197,7 +197,7 @@ class TestSearch:
     def test_ends(self, labels, scores, expected):
         assert best_threshold(labels, scores) == expected
 
-    def test_neighbouring_floats_are_told_apart(self):
+    def test_neighbouring_floats_are_distinguished(self):
         for low in (1.0, -1.0, 0.0, 1e-320, 1e300 * (1 - 2**-52)):
             high = np.nextafter(low, np.inf)
             t = best_threshold([0, 1], [low, high])
@@ -232,7 +232,7 @@ class TestSearch:
 
 
 class Fixed(ClassifierMixin, BaseEstimator):
-    """Answers its input: the logit is the first column."""
+    """The logit is the first column of X."""
 
     def fit(self, X, y, sample_weight=None):
         self.classes_ = np.unique(y)
@@ -357,7 +357,7 @@ class TestFolds:
         model = ThresholdOptimized(criterion="log-loss", cv=cv).fit(X, y)
         assert model.threshold_ == pytest.approx(expected, abs=1e-6)
 
-    def test_folds_without_a_class_are_passed_over(self):
+    def test_folds_without_a_class_are_skipped(self):
         good = list(StratifiedKFold(3).split(X, y))
         bad = np.flatnonzero(y == 0), np.flatnonzero(y == 1)
         model = ThresholdOptimized(cv=[bad, *good]).fit(X, y)
@@ -378,7 +378,7 @@ class TestFolds:
         assert gram.threshold_ == pytest.approx(plain.threshold_, abs=1e-3)
 
     @pytest.mark.parametrize("cv", [1, 0, "loo", 2.5])
-    def test_what_is_no_split_is_refused(self, cv):
+    def test_invalid_splits_are_refused(self, cv):
         with pytest.raises(ValueError, match="n_splits|cross-validation|cv"):
             ThresholdOptimized(cv=cv).fit(X, y)
 
@@ -423,7 +423,7 @@ class TestWeights:
         groups = np.arange(len(y)) % 3
         with config_context(enable_metadata_routing=True):
             base = LogisticRegression().set_fit_request(sample_weight=True)
-            cv = GroupKFold(3)  # asks for groups by itself
+            cv = GroupKFold(3)  # requests groups by default
             model = ThresholdOptimized(base, cv=cv).set_fit_request(sample_weight=True)
             model.fit(X, y, sample_weight=self.w, groups=groups)
             outer = CoupledClassifier(model, cv=None).fit(X, y, sample_weight=self.w, groups=groups)

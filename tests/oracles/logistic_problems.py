@@ -1,4 +1,4 @@
-"""Kernels and pairs of classes that kernel logistic regression is tried on."""
+"""Kernels and pairs of classes for tests of kernel logistic regression."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cancer(n: int = 120):
 
 
 def gram_of(params, X, Z=None):
-    """scikit-learn's kernel matrix, whose gamma is a number."""
+    """The kernel matrix by scikit-learn; gamma must be a number."""
     params = {"kernel": "rbf", "gamma": 1.0, "degree": 3, "coef0": 0.0} | params
     name = params.pop("kernel")
     return pairwise_kernels(X, Z, metric=name, filter_params=True, **params)

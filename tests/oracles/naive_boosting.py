@@ -1,7 +1,7 @@
 """Slow oracles for binned and boosted naive Bayes: one sample and one attribute at a time.
 
-Rows are lists of Python values; None is missing. Weights sum to one, as they are printed;
-counts for smoothing are those weights times the total weight of the training set.
+Rows are lists of Python values; None is missing. Weights sum to one, as in the paper;
+counts for smoothing are these weights times the total weight of the training set.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Slow oracles of kernel logistic regression: the objective in plain loops, and scipy."""
+"""Slow oracles of kernel logistic regression: plain loops, exact arithmetic, and scipy."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def logistic(x: float) -> float:
 
 
 def margins(K: Array, a: Array, b: float) -> list[float]:
-    """f = K a + b, with as little rounding as there can be."""
+    """f = K a + b in extended precision."""
     K = K.astype(np.longdouble)
     return [float(K[i] @ a.astype(np.longdouble) + b) for i in range(len(a))]
 
 
 def exact_product(K: Array, a: Array) -> list[Fraction]:
-    """K a without any rounding."""
+    """K a in exact rational arithmetic."""
     parts = [Fraction(x) for x in a.tolist()]
     return [
         sum((Fraction(k) * x for k, x in zip(row, parts, strict=True)), Fraction(0))
@@ -37,7 +37,7 @@ def exact_product(K: Array, a: Array) -> list[Fraction]:
 
 
 def exact_gradient(K: Array, y: Array, bound: float | Array, a: Array, b: float) -> float:
-    """The gradient, with margins that are rounded once."""
+    """The gradient, from exact margins that are rounded once."""
     bound = np.broadcast_to(bound, a.shape)
     f = [float(Ka + Fraction(b)) for Ka in exact_product(K, a)]
     dual = [bound[i] * y[i] * logistic(-y[i] * f[i]) for i in range(len(a))]
@@ -53,7 +53,7 @@ def objective(K: Array, y: Array, bound: Array, a: Array, b: float) -> float:
 
 
 def gradient(K: Array, y: Array, bound: Array, a: Array, b: float) -> float:
-    """How far a_i is from C s_i (t_i - p_i), and their sum from 0, relative to the largest C s."""
+    """max |a_i - C s_i (t_i - p_i)| or |sum C s_i (t_i - p_i)|, relative to the largest C s."""
     f = margins(K, a, b)
     dual = [bound[i] * y[i] * logistic(-y[i] * f[i]) for i in range(len(a))]
     return max(*(abs(a[i] - d) for i, d in enumerate(dual)), abs(sum(dual))) / max(bound)
@@ -88,7 +88,7 @@ def minimum(K: Array, y: Array, bound: Array) -> tuple[Array, float]:
     x = minimize(
         value, x, jac=slopes, hess=curvatures, method="trust-exact", options={"gtol": 1e-6 * scale}
     ).x
-    for _ in range(3):  # where the objective is flat to rounding, Newton's equation is not
+    for _ in range(3):  # polish beyond the rounding error of the objective
         x = x - np.linalg.solve(curvatures(x), slopes(x))
     f = L @ x[:n] + x[n]
     return np.array([bound[i] * y[i] * logistic(-y[i] * f[i]) for i in range(n)]), float(x[n])

@@ -1,4 +1,4 @@
-"""Slow oracles of low rank: a Newton step as one large system, and Cholesky in plain loops."""
+"""Slow oracles: a Newton step as one dense system, and pivoted Cholesky in plain loops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def newton_step(K: Array, y: Array, bound: Array, a: Array, b: float) -> tuple[A
 
 
 def rank(K: Array, share: float) -> int:
-    """Steps of Cholesky's factorisation, largest pivots first, until little is left."""
+    """Rank by Cholesky with complete pivoting: steps until the residual is small."""
     left = K.copy()
     for step in range(len(K)):
         pivot = max(range(len(K)), key=lambda i: left[i, i])

@@ -1,4 +1,4 @@
-"""Thresholds and biased neighbours in plain loops, as slow as they are plain."""
+"""Slow oracles of thresholds and biased neighbours, in plain loops."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from fractions import Fraction
 
 
 def error(y, scores, weights, t):
-    """Weight of the samples that scores > t puts on the wrong side."""
+    """Weight of the samples that scores > t misclassifies."""
     return sum(w for label, d, w in zip(y, scores, weights, strict=True) if (d > t) != (label == 1))
 
 
 def balanced_error(y, scores, weights, t):
-    """Mean of the two classes' shares of wrong weight."""
+    """Mean of the weighted error rates of the two classes."""
     shares = []
     for side in (0, 1):
         of_side = [i for i in range(len(y)) if y[i] == side]
@@ -43,7 +43,7 @@ def candidates(scores):
 
 
 def best_threshold(y, scores, weights, loss):
-    """Try every interval; among the equally good take the nearest to zero."""
+    """Try every interval; among ties take the one nearest to zero."""
     kept = [i for i in range(len(y)) if weights[i] > 0]
     y, scores, weights = ([values[i] for i in kept] for values in (y, scores, weights))
     tried = [(loss(y, scores, weights, t), gap, abs(t), t) for gap, t in candidates(scores)]
@@ -74,13 +74,13 @@ def votes(x, X, sides, J, bias):
 
 
 def class_distance(x, X, J):
-    """Mean distance to the J nearest, to all if there are fewer; infinite if there is none."""
+    """Mean distance to the J nearest, or to all if there are fewer; infinite for none."""
     near = sorted(distance(x, row) for row in X)[:J]
     return math.fsum(near) / len(near) if near else math.inf
 
 
 def contrast(x, X, sides, J, bias):
-    """(d_0 - f d_1) / (d_0 + f d_1), or 0 where rounding alone tells them apart."""
+    """(d_0 - f d_1) / (d_0 + f d_1), or 0 if they differ by rounding only."""
     of_side = [[row for row, s in zip(X, sides, strict=True) if s == side] for side in (0, 1)]
     d_0, d_1 = (class_distance(x, rows, J) for rows in of_side)
     d_1 *= bias
@@ -99,7 +99,7 @@ EVIDENCE = {"votes": log_odds_of_votes, "distances": contrast}
 
 
 def leave_one_out(evidence, X, sides, J, bias):
-    """Evidence for side 1 that each sample gets from the others."""
+    """Leave-one-out evidence for side 1, for each sample."""
     found = []
     for i in range(len(X)):
         others = [j for j in range(len(X)) if j != i]
@@ -109,15 +109,16 @@ def leave_one_out(evidence, X, sides, J, bias):
 
 
 def leave_one_out_errors(evidence, X, sides, J, bias):
-    """Number of samples that their own neighbours get wrong."""
+    """Number of samples that leave-one-out misclassifies."""
     found = leave_one_out(evidence, X, sides, J, bias)
     return sum((value > 0) != (side == 1) for value, side in zip(found, sides, strict=True))
 
 
 def slope_loss(slope, evidence, X, sides, J, bias):
-    """Log-loss of the leave-one-out evidence, and of one sample right and one wrong.
+    """Log-loss of the leave-one-out evidence and of two pseudo-samples, correct and wrong.
 
-    These two have the largest evidence of all; with distances they are spread evenly.
+    With votes the pseudo-samples have the largest evidence; with distances they are spread over
+    all sizes of evidence.
     """
     found = leave_one_out(evidence, X, sides, J, bias)
     sizes = [abs(value) for value in found]
@@ -129,7 +130,7 @@ def slope_loss(slope, evidence, X, sides, J, bias):
 
 
 def choose(evidence, X, sides, numbers, biases):
-    """Return least leave-one-out error, bias and J: nearest to 1, then the largest J."""
+    """Return the smallest leave-one-out error, its bias (nearest to 1) and J (the largest)."""
     cells = []
     for bias in biases:
         for J in numbers:

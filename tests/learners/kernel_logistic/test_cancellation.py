@@ -30,7 +30,7 @@ PAIR = np.array([[-1], [1]], dtype=np.int8)
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Small problems: threads of BLAS would only wait for each other."""
+    """BLAS threads slow small problems down."""
     with threadpool_limits(1):
         yield
 
@@ -73,7 +73,7 @@ class TestCancellation:
 
     @pytest.mark.parametrize("C", [1e5, 2e5, 3e5, 7e5, 1e6])
     def test_raw_features_of_real_data(self, C):
-        """The steps do not halve the gradient far from the minimum, but the objective falls."""
+        """Far from the minimum the steps reduce the objective, but do not halve the gradient."""
         data, target = load_breast_cancer(return_X_y=True)
         found = solve(data @ data.T, target > 0, np.full(len(target), C))
         assert found.gradient < 1e-8
@@ -87,7 +87,7 @@ class TestCancellation:
         assert gradient < 1e-8
         assert_allclose(found.gradient, gradient, rtol=0.05)
 
-    def test_says_what_coefficients_cannot_hold(self):
+    def test_warns_if_coefficients_have_too_few_digits(self):
         """No coefficient is small enough to absorb the rounding errors of the others."""
         data, target = overlapping(n_features=3)
         K = power(3)(data + 10.0)
@@ -109,7 +109,7 @@ class TestCancellation:
         assert fsum(far.dual) == 0.0
 
     def test_starts_and_weights(self):
-        """From the last C, of a kernel far from centred."""
+        """Warm starts from another C, with a kernel that has a large mean."""
         data, target = overlapping()
         weights = np.random.default_rng(1).uniform(0.1, 3.0, 90)
         K = (data + 100.0) @ (data + 100.0).T
@@ -136,7 +136,7 @@ class TestCancellation:
             found = solve(K, np.array([True, False, True]), np.ones(3))
         assert np.isfinite([*found.dual, found.intercept]).all()
 
-    def test_says_what_float64_shows(self):
+    def test_warns_of_rounding_in_float64(self):
         data, target = overlapping(300)
         model = KernelLogisticRegression(C=1e6, kernel="linear")
         message = r"converged, but its gradient is .* relative to C, above tol=1e-08, if K a"
@@ -166,7 +166,7 @@ class TestCancellation:
     @settings(deadline=None, max_examples=40)
     @given(st.integers(0, 10_000), st.sampled_from([1, 2, 5, 63, 64, 65, 130]), st.floats(0, 20))
     def test_accurate_product(self, seed, n, digits):
-        """Whatever cancels, it is rounded about once."""
+        """The error is about one rounding of the result, even if terms cancel."""
         rng = np.random.default_rng(seed)
         K, x = rng.normal(size=(2, n, n))
         K, x = K * 10.0 ** rng.uniform(-digits, digits, (n, n)), x[0]

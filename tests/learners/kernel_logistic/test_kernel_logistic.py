@@ -1,4 +1,4 @@
-"""Kernel logistic regression: its minimum, its path, and what it does with bad input."""
+"""Kernel logistic regression: minimum, path, and invalid input."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ each_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Small problems: threads of BLAS would only wait for each other."""
+    """BLAS threads slow small problems down."""
     with threadpool_limits(1):
         yield
 
@@ -118,7 +118,7 @@ class TestScipy:
     st.sampled_from(["overlapping", "separable", "copies", "constant"]),
 )
 def test_gradient_vanishes(seed, n, power, kernel, how):
-    """To 1e-8 of C, from 1e-4 to 1e6, with or without separating classes."""
+    """It is below 1e-8 of C for C from 1e-4 to 1e6, for overlapping and separable classes."""
     rng = np.random.default_rng(seed)
     target = np.arange(n) % 2
     data = rng.normal(size=(n, 3))
@@ -144,9 +144,9 @@ def test_gradient_vanishes(seed, n, power, kernel, how):
 )
 @pytest.mark.parametrize("n", [60, 400, 1200])
 def test_gradient_in_the_coefficients_vanishes(n, kernel, C):
-    """K r, which a general-purpose optimiser goes by, is larger than r.
+    """K r, the gradient of a general-purpose optimiser, is larger than r.
 
-    With C = 100 rounding of K a is, in kernels that are not bounded: 1e-7, if linear.
+    For C = 100 and unbounded kernels it consists of rounding errors of K a: 1e-7 if linear.
     """
     data, target = make_classification(n, 10, n_informative=5, flip_y=0.1, random_state=n)
     model = KernelLogisticRegression(C=C, kernel=kernel).fit(data, target)
@@ -159,7 +159,7 @@ def test_gradient_in_the_coefficients_vanishes(n, kernel, C):
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
 @pytest.mark.parametrize("n", [150, 400])
 def test_separable_classes_leave_nothing_to_gain(n, kernel, C):
-    """Coefficients are far below C then, and so must be what is left of r."""
+    """Coefficients are far below C, so r must be small relative to them."""
     data, target = make_classification(n, 6, class_sep=5.0, flip_y=0.0, random_state=1)
     options = {"C": C, "kernel": kernel, "gamma": 0.3, "coef0": 1.0}
     model = KernelLogisticRegression(**options).fit(data, target)
@@ -175,7 +175,7 @@ def test_separable_classes_leave_nothing_to_gain(n, kernel, C):
 
 
 def test_weights_of_all_sizes():
-    """Light samples are fitted as well as heavy ones, whose coefficients tell the size of r."""
+    """Light samples are fitted as accurately as heavy ones, which dominate the norm of r."""
     for seed in range(8):
         rng = np.random.default_rng(seed)
         data, target = rng.normal(size=(40, 10)), rng.integers(0, 2, 40)
@@ -190,7 +190,7 @@ def test_weights_of_all_sizes():
 
 
 def test_from_small_c_to_large():
-    """The gradient rises on the way."""
+    """The gradient rises before it falls."""
     rng = np.random.default_rng(10)
     data = rng.normal(size=(60, 4))
     target, weights = data[:, 0] > 0, 10.0 ** rng.uniform(-3.0, 3.0, 60)
@@ -204,7 +204,7 @@ def test_from_small_c_to_large():
 @pytest.mark.parametrize("n", [40, 800])
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "linear"])
 def test_features_that_are_all_the_same(kernel, n):
-    """The variance of 3.7 is not zero by rounding, but gamma must not be 1e30."""
+    """The computed variance of copies of 3.7 is not 0, but gamma must not be 1e30."""
     model = KernelLogisticRegression(kernel=kernel).fit(np.full((n, 5), 3.7), np.arange(n) % 2)
     assert_allclose(model.predict_proba(np.full((1, 5), 3.7)), 0.5, atol=1e-7)
     assert model.n_iter_ < 10
@@ -212,7 +212,7 @@ def test_features_that_are_all_the_same(kernel, n):
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10_000), st.floats(-3.0, 4.0), st.sampled_from(["rbf", "linear", "poly"]))
-def test_landmarks_change_the_way_only(seed, power, kernel):
+def test_landmarks_do_not_change_the_solution(seed, power, kernel):
     rng = np.random.default_rng(seed)
     target = rng.integers(0, 2, 80)
     K = gram_of({"kernel": kernel, "gamma": 0.3}, rng.normal(size=(80, 3)) + target[:, None])
@@ -254,7 +254,7 @@ def test_separable_classes_stay_finite():
     assert np.isfinite(norms).all() and (np.diff(norms) > 0).all() and norms[-1] < 100
 
 
-def test_more_samples_than_are_factored():
+def test_more_samples_than_a_direct_factorisation_takes():
     data, labels = load_breast_cancer(return_X_y=True)
     data = scale(data)
     for C in (1e-2, 1.0, 1e2, 1e4):
@@ -322,7 +322,7 @@ def test_warm_start():
 
 
 def test_warm_start_from_elsewhere():
-    """Other labels, another number of samples, another C: the same as from nothing."""
+    """With other labels, other samples or another C, the result is that of a cold start."""
     model = KernelLogisticRegression(C=1e6, gamma=0.05, warm_start=True).fit(X, TWO)
     for data, target, C in ((X, 1 - TWO, 1e-4), (X[:40], TWO[:40], 1.0), (X, y > 1, 1e4)):
         model.set_params(C=C).fit(data, target)
@@ -388,7 +388,7 @@ def test_bad_parameters(params, message):
 @pytest.mark.parametrize("name", ["C", "gamma", "degree", "coef0", "tol", "max_iter"])
 @pytest.mark.parametrize("value", [True, np.True_])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_truth_values_are_numbers_where_they_are_for_svc(name, value):
+def test_bools_are_accepted_where_svc_accepts_them(name, value):
     def accepted(cls):
         try:
             cls(**{name: value}).fit(X, TWO)
@@ -449,7 +449,7 @@ def test_negative_eigenvalues_by_rounding(n, C, centre, scale):
 
 
 @pytest.mark.parametrize("n", [30, 240, 500])
-def test_where_float64_has_no_digits_left_that_is_said(n):
+def test_warns_if_float64_has_too_few_digits(n):
     rng = np.random.default_rng(0)
     Z = 1e8 * rng.normal(size=(n, 5))
     t = Z[:, 0] + Z[:, 1] + 1e8 * rng.normal(size=n) > 0
@@ -491,7 +491,7 @@ def test_negative_eigenvalues_are_set_to_zero(params):
     assert_allclose(path.dual_coef[1], model.dual_coef_[0], atol=1e-4)
 
 
-def test_a_kernel_without_positive_eigenvalues_tells_nothing():
+def test_a_kernel_without_positive_eigenvalues_gives_the_prior():
     with pytest.warns(UserWarning, match="up to 1 of the largest"):
         model = KernelLogisticRegression(kernel="precomputed", C=10.0).fit(-X @ X.T, TWO)
     assert_array_equal(model.dual_coef_, 0.0)
@@ -547,8 +547,8 @@ def test_predictions_agree():
     assert_array_equal(model.predict(X_new), model.classes_[p.argmax(axis=1)])
 
 
-def test_logarithms_of_what_is_almost_impossible():
-    """Far out on a line, where the probability itself is 0."""
+def test_logarithms_of_tiny_probabilities():
+    """Far from the boundary the probability itself underflows to 0."""
     model = KernelLogisticRegression(kernel="linear", C=100.0).fit(X, TWO)
     logs = model.predict_log_proba(1e6 * X_new[:3])
     assert np.isfinite(logs).all() and logs.min() < -800

@@ -1,4 +1,4 @@
-"""Kernel logistic regression in a bank: all columns at once, and leaving out one sample."""
+"""KernelLogisticBank: all columns at once, and analytic leave-one-out."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ each_code = pytest.mark.parametrize("code", CODES.values(), ids=CODES)
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Small problems: threads of BLAS would only wait for each other."""
+    """BLAS threads slow small problems down."""
     with threadpool_limits(1):
         yield
 
@@ -118,7 +118,7 @@ class TestBank:
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_kinds(self, kind):
-        """Like the same models asked one by one, those with one side only too."""
+        """The scores are those of the single models, also for columns with one side only."""
         rows = np.flatnonzero(y != 3)
         bank = bank_of(self.model, kind=kind, rows=rows)
         expected = Bank(bank.models, kind).scores(50 * X_new)
@@ -301,7 +301,7 @@ class TestLeaveOneOut:
         assert_array_equal(np.argwhere(np.isnan(outside)), [[5, 1], [5, 2]])
 
     def test_sure_samples_keep_their_score(self):
-        """Far on the right side W vanishes, and with it the change."""
+        """Far on the correct side W vanishes, and so does the change."""
         data, labels = iris_pair(0)
         data, labels = np.r_[data, 400.0 * data[[0, -1]]], np.r_[labels, labels[[0, -1]]]
         inside, outside = left_out(KernelLogisticRegression(kernel="linear"), data, labels)
@@ -380,7 +380,7 @@ class TestCoupled:
 
 
 def test_a_residual_that_rounds_to_nothing():
-    """Five copies of one point: the step is found at once, and nothing is left to divide by."""
+    """Five copies of one point: the residual is 0 at once, and must not be divided by."""
     point = np.random.default_rng(0).normal(size=(5, 3))[[0, 0, 0, 0, 0]]
     model = KernelLogisticRegression(C=10.0**-2.9861003595583977, gamma=0.3)
     model.fit(point, [0, 1, 0, 1, 0])

@@ -1,4 +1,4 @@
-"""Kernel logistic regression where the kernel is of low rank: the same answers, by another way."""
+"""The low-rank method of kernel logistic regression finds the same solutions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from manyclass.learners.kernel_logistic.regression import (
 )
 from manyclass.learners.kernel_logistic.steps import Newton, Settings
 
-N = 300  # more than are factored at once
+N = 300  # more than Settings.n_direct
 HOW = ("overlapping", "separable", "copies", "constant", "rare", "nothing")
 converged_in_theory = pytest.mark.filterwarnings("ignore:kernel logistic regression converged, but")
 
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Small problems: threads of BLAS would only wait for each other."""
+    """BLAS threads slow small problems down."""
     with threadpool_limits(1):
         yield
 
@@ -98,7 +98,7 @@ class TestFactor:
         assert low_rank_factor(kernel_of(X), highest) is None
 
     def test_copies_do_not_make_the_rank_low(self):
-        """Of many pairs that have one, some would be drawn both."""
+        """If all samples have a copy, some copies are drawn together."""
         X = np.repeat(np.random.default_rng(0).normal(size=(190, 3)), 2, axis=0)
         K = np.exp(-10.0 * ((X[:, None] - X) ** 2).sum(axis=2))
         assert low_rank_factor(K, 100) is None
@@ -110,7 +110,7 @@ class TestFactor:
         assert low_rank_factor(K, 40).shape == (4, N)
         lowered, zeros, negative = K - 1e-6 * np.eye(N), K.copy(), -np.eye(N)
         zeros[:2], zeros[:, :2] = 0.0, 0.0
-        zeros[0, 1] = zeros[1, 0] = 1.0  # nothing on the diagonal tells
+        zeros[0, 1] = zeros[1, 0] = 1.0  # the diagonal does not show it
         for bad in (lowered, zeros, negative):
             assert low_rank_factor(bad, 40) is None
 
@@ -128,14 +128,14 @@ class TestFactor:
 # -- the steps -------------------------------------------------------------------------
 
 
-def test_which_way_is_taken():
+def test_which_method_is_chosen():
     X, _ = table(n_features=10)
     assert takes_low_rank(kernel_of(X))
     assert takes_low_rank(kernel_of(X[:, :3], degree=3))
     assert takes_low_rank(np.zeros((N, N)))
     assert not takes_low_rank(np.exp(-((X[:, None] - X) ** 2).sum(axis=2)))
-    assert not takes_low_rank(kernel_of(X)[:100, :100])  # B is factored soon enough
-    assert not takes_low_rank(kernel_of(X), C=1e12)  # what rounding leaves would count
+    assert not takes_low_rank(kernel_of(X)[:100, :100])  # few samples: direct method
+    assert not takes_low_rank(kernel_of(X), C=1e12)  # the residual K - F'F would matter
 
 
 @settings(deadline=None, max_examples=30)
@@ -204,7 +204,7 @@ def test_the_minimum(how, C):
 @pytest.mark.parametrize("offset", [0.0, 5.0, 100.0])
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e4, 1e6])
 def test_coefficients_that_cancel(C, offset):
-    """They are as large as C, and meet the tolerance as they are."""
+    """They are as large as C, and meet the tolerance in float64."""
     X, target = table(n_features=5)
     K = kernel_of(X + offset)
     found = solve(K, target > 0, np.full(N, C))
@@ -226,7 +226,7 @@ def test_is_linear_logistic_regression():
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e6])
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_nothing_to_learn_from(value, C):
-    """Constant features: of rank 0 or, before they are centred, 1."""
+    """Constant features: K has rank 0, or rank 1 before centring."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         model = KernelLogisticRegression(C=C, kernel="linear")
@@ -248,7 +248,7 @@ def test_a_wrong_factor_is_detected():
     assert_allclose(found.a, expected.dual, atol=1e-7)
 
 
-def test_of_indefinite_kernels_a_part_of_low_rank_is_left():
+def test_indefinite_kernels_whose_positive_part_has_low_rank():
     K = kernel_of(table()[0])
     found = solve(K - 0.1 * np.eye(N), np.arange(N) % 2 > 0, np.full(N, 100.0))
     values, vectors = np.linalg.eigh(K)
@@ -315,7 +315,7 @@ def test_precomputed():
     assert_allclose(model.dual_coef_, expected.dual_coef_, atol=1e-8)
 
 
-def test_columns_and_leaving_out_one():
+def test_bank_and_leave_one_out():
     X, _ = table(n=600)
     y = (X[:, 0] > 0) + 2 * (X[:, 1] > 0)
     code = codes.one_vs_rest(4)
@@ -331,7 +331,7 @@ def test_columns_and_leaving_out_one():
 
 
 def test_two_points_by_hand():
-    """Copies of two points: the margins are those of two samples with all the weight."""
+    """Copies of two points: the margins are those of two samples with the total weight."""
     target = np.arange(N) % 2
     K = np.where(target[:, None] == target, 1.0, 0.5)
     found = solve(K, target > 0, np.full(N, 6.0 / N))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from scipy.special import expit
+from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -341,7 +341,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         ndarray of shape (n, 2)
         """
         f = self.decision_function(X)
-        return -np.column_stack([np.logaddexp(0.0, f), np.logaddexp(0.0, -f)])
+        return np.column_stack([log_expit(-f), log_expit(f)])
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
