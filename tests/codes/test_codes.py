@@ -478,7 +478,7 @@ def test_identifiable_codes(code):
         ),
         (
             codes.ordinal(20)[:, [9]],
-            "classes 0, 1, 2, 3, 4, 5, 6, 7 and 12 more can trade",
+            "classes 0, 1, 2, 3, 4, 5, 6, 7 and 12 more can change",
             "At least 18 columns are missing",
         ),
     ],

@@ -437,7 +437,7 @@ class TestChoiceOfC:
         code = codes.one_vs_rest(3)
         values, y = noisy_margins(code)
         for wrong in (np.zeros(59, int), np.zeros(60), ["a"] * 60):
-            with pytest.raises(ValueError, match="folds must hold 60 whole numbers"):
+            with pytest.raises(ValueError, match="folds must hold 60 integers"):
                 Softmax().fit(values, y, code, folds=wrong)
 
     def test_weights_are_copies(self):

@@ -412,7 +412,7 @@ class TestEstimatePrior:
         assert naive.log_likelihood(p, old, weights, other) <= best + 1e-8
 
     def test_a_share_too_small_to_divide_by(self):
-        with pytest.raises(ValueError, match="a share of 5e-311 for class 1, too small.*Leave"):
+        with pytest.raises(ValueError, match="trained is 5e-311 for class 1, too small.*Leave"):
             estimate_prior([[0.5, 0.5, 0.0]], [1, 1e-310, 1])
 
     def test_certain_rows(self):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sklearn.utils import gen_batches
-
 BLOCK_ENTRIES = 2**18
 """Entries of the largest temporary array of a block: 2 MB of float64. A choice: such an array
 fits into the second-level cache of most processors, and blocks are still long enough that
@@ -30,4 +28,6 @@ def row_blocks(n: int, width: int, entries: int = BLOCK_ENTRIES) -> Iterator[sli
     >>> list(row_blocks(5, width=3, entries=6))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
-    return gen_batches(n, max(1, entries // width))
+    step = max(1, entries // width)
+    for first in range(0, n, step):
+        yield slice(first, min(first + step, n))
