@@ -209,9 +209,11 @@ def _fit(machine, X, rows, target, weights: Weights, classes):
 
 def _products(machine, X) -> float:
     """Estimate the multiplications in LIBSVM: those of the kernel matrix."""
-    if not _is_numeric(machine.kernel):
+    if callable(machine.kernel):
         return np.inf
     n, n_features = X.shape
+    if machine.kernel == "precomputed":
+        return n**2
     return n**2 * (X.nnz / max(1, n) if issparse(X) else n_features)
 
 
