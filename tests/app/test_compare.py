@@ -666,7 +666,7 @@ def test_command_fails_if_all_do(monkeypatch, capsys):
         (["iris", "--report", "."], "is a folder. Name a file"),
         (
             ["iris", "--report", "/dev/null/report.html"],
-            "nothing can be written to /dev/null, which is no folder",
+            "/dev/null is not a folder",
         ),
     ],
 )

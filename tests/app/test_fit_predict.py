@@ -386,7 +386,7 @@ class TestPredict:
             predict_file(model, data, tmp_path / "out.txt")
         with pytest.raises(FileNotFoundError, match="there is no folder"):
             predict_file(model, data, tmp_path / "nowhere" / "out.csv")
-        with pytest.raises(ValueError, match="is read from"):
+        with pytest.raises(ValueError, match="is an input"):
             predict_file(model, data, data)
         with pytest.raises(FileNotFoundError, match="there is no file"):
             predict_file(model, tmp_path / "no.csv", tmp_path / "out.csv")

@@ -163,7 +163,7 @@ class TestTarget:
     @pytest.mark.parametrize(
         ("text", "target", "message"),
         [
-            ("a,b\n1,2\n", None, r"has none of 'target', .*by --target.* columns are 'a', 'b'"),
+            ("a,b\n1,2\n", None, r"has none of 'target', .*with --target.* columns are 'a', 'b'"),
             ("y,label\n1,2\n", None, r"which column holds the classes\? .* has 'y', 'label'"),
             ("a,species\n1,2\n", "Specis", r"no column 'Specis' .* did you mean 'species'\?"),
             ("a,SPECIES\n1,2\n", "species", r"did you mean 'SPECIES'\?"),
@@ -287,9 +287,9 @@ class TestBlocks:
         message = r"column 'n' must hold numbers, but row 5 has 'one' \(and 1 rows after it\)"
         with pytest.raises(ValueError, match=message):
             conform(block, {"n": "number"}, first_row=4)
-        with pytest.raises(ValueError, match=r"to hold dates, but row 1 has 'x': correct it"):
+        with pytest.raises(ValueError, match=r"must hold dates, but row 1 has 'x': correct it"):
             conform(pd.DataFrame({"d": ["x"]}), {"d": "date"})
-        with pytest.raises(ValueError, match=r"to hold numbers, but row 1 has 'True'"):
+        with pytest.raises(ValueError, match=r"must hold numbers, but row 1 has 'True'"):
             conform(pd.DataFrame({"n": [True]}), {"n": "number"})
 
     def test_no_rows(self, write):

@@ -47,8 +47,8 @@ class UnknownIdentifier(ValueError):
 
 
 def _family(base: type) -> Iterator[type]:
-    """Yield a class and its subclasses: those of this package, and not abstract ones."""
-    if _is_ours(base) and not isabstract(base):
+    """Yield a class and its subclasses: those of this package, without abstract or private ones."""
+    if _is_ours(base) and not isabstract(base) and not base.__name__.startswith("_"):
         yield base
     children: list[type] = base.__subclasses__()
     for child in children:

@@ -231,6 +231,8 @@ def _fit(machine, kernel: Kernel, limits: Limits, X, rows, target, weights: Weig
 
 def _products(kernel: Kernel, X) -> float:
     """Estimate the multiplications in LIBSVM: those of the kernel matrix."""
+    if kernel.precomputed:
+        return float(len(X) ** 2)
     if not kernel.numeric:
         return np.inf
     n, n_features = X.shape
