@@ -69,6 +69,4 @@ def test_every_check_runs_once_for_every_group():
     checks = [str(check) for _, check in parametrize_with_checks(groups[1]).args[1]]
     cases = checks_in_turn(*groups).args[1]
     assert [str(check) for _, check in cases] == 2 * checks
-    half = len(checks) // 2
-    assert {model.C for model, _ in cases} == {1.0, 2.0, 3.0}
-    assert sum(model.C == 2.0 for model, _ in cases) == half
+    assert sum(model.C == 2.0 for model, _ in cases) == len(checks) // 2
