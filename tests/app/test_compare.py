@@ -580,7 +580,7 @@ def test_program_says_what_it_cannot_write(wine):
     compile(text, "<program>", "exec")
     assert "X, y = ...  # a DataFrame of 178 rows and 13 columns" in text
     assert "'own': ...,  # as it was made" in text
-    assert "from test_app_compare import Stumbling" in text
+    assert "from test_compare import Stumbling" in text
     limited = [Candidate("own", CoupledClassifier(code=code), most_rows=100)]
     text = program(compare(*wine, candidates=limited, cv=2))
     compile(text, "<program>", "exec")

@@ -112,14 +112,11 @@ class TestKinds:
         with pytest.raises(ValueError, match=r"column 'a' holds values of type list: only numbers"):
             kinds_of(pd.DataFrame({"a": [[1], [2]]}))
 
-    def test_a_known_data_set(self, shared_data):
+    def test_a_bundled_data_set(self):
         X, y = read_table("iris")
         assert_array_equal(X.to_numpy(), datasets.load("iris").X)
         assert y.name == "class" and set(kinds_of(X).values()) == {"number"}
-        shared_data("soybean")
-        X, y = read_table("soybean", target="class")
-        assert set(kinds_of(X).values()) == {"category"} and X.isna().any(axis=None)
-        assert column_names("soybean")[-1] == "class" and count_rows("soybean") == len(X)
+        assert column_names("iris")[-1] == "class" and count_rows("iris") == len(X)
         assert [len(block) for block in read_blocks("iris", rows=100)] == [100, 50]
 
 
@@ -193,7 +190,7 @@ class TestTarget:
             read_table(write(alone))
 
     def test_of_a_known_data_set(self):
-        with pytest.raises(ValueError, match=r"iris is a data set of manyclass, its target"):
+        with pytest.raises(ValueError, match=r"iris is a bundled data set, its target"):
             read_table("iris", target="species")
 
 

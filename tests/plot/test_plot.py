@@ -692,7 +692,7 @@ def test_nothing_is_imported_from_matplotlib_before_it_is_needed(monkeypatch):
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-@pytest.mark.parametrize("module", ["code_matrix", "incoherence", "reliability", "simplex"])
+@pytest.mark.parametrize("module", ["code_matrix", "incoherence", "reliability_diagram", "simplex"])
 def test_examples_run(module):
     """Those that draw are skipped where examples run without matplotlib: run them here."""
     found = importlib.import_module(f"manyclass.plot.{module}")

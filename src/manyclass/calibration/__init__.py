@@ -4,7 +4,7 @@ from manyclass.calibration.base import Calibration
 from manyclass.calibration.isotonic import Isotonic
 from manyclass.calibration.sigmoid import RobustSigmoid, Sigmoid
 
-__all__ = ["CALIBRATIONS", "Calibration", "Isotonic", "RobustSigmoid", "Sigmoid"]
+__all__ = ["Calibration", "Isotonic", "RobustSigmoid", "Sigmoid"]
 
 CALIBRATIONS: dict[str, type[Calibration]] = {
     "sigmoid": Sigmoid,
