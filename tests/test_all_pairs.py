@@ -66,9 +66,7 @@ def test_it_is_a_mark(a, b, c):
 
 def test_every_check_runs_once_for_every_group():
     groups = [[LogisticRegression(C=C) for C in (1.0, 2.0)], [LogisticRegression(C=3.0)]]
-    cases = [case for case in checks_in_turn(*groups).args[1] if isinstance(case, tuple)]
     checks = [str(check) for _, check in parametrize_with_checks(groups[1]).args[1]]
-    for Cs, group in zip([{1.0, 2.0}, {3.0}], groups, strict=True):
-        own = [(model, check) for model, check in cases if model in group]
-        assert {model.C for model, _ in own} == Cs
-        assert len(own) == len(checks)
+    cases = checks_in_turn(*groups).args[1]
+    assert [str(check) for _, check in cases] == 2 * checks
+    assert sum(model.C == 2.0 for model, _ in cases) == len(checks) // 2

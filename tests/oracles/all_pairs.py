@@ -96,12 +96,13 @@ def checks_in_turn(*groups: list[Any], **options: Any) -> Any:
     """
     cases = []
     for start, group in enumerate(groups):
-        mark = parametrize_with_checks(group, **options)
-        by_check, seen = defaultdict(list), Counter()
-        for case in mark.args[1]:
-            model, check = map(mark.kwargs["ids"], getattr(case, "values", case))
-            seen[model, check] += 1  # some checks have the same name
-            by_check[check, seen[model, check]].append(case)
+        by_check = defaultdict(list)
+        for estimator in group:
+            mark, seen = parametrize_with_checks([estimator], **options), Counter()
+            for case in mark.args[1]:
+                check = mark.kwargs["ids"](getattr(case, "values", case)[1])
+                seen[check] += 1  # some checks run with several parameters
+                by_check[check, seen[check]].append(case)
         turns = enumerate(by_check.values(), start)
         cases += [found[turn % len(found)] for turn, found in turns]
     return pytest.mark.parametrize(mark.args[0], cases, **mark.kwargs)

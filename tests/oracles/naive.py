@@ -335,8 +335,8 @@ def kl_mm(
 def kl_polish(p: Array, r: Array, code: Code, weights: Array) -> Array:
     """Newton on the stationarity condition from near a solution, in extended precision.
 
-    Small classes that the MM step still shrinks are set to 0; whether that was right is
-    for :func:`kl_kkt_violation` to say.
+    Small classes that the MM step still shrinks are set to 0. :func:`kl_kkt_violation` checks
+    that this was right.
     """
     a, b = kl_sides(p, r, code, weights)
     support = np.flatnonzero((p > 1e-4) | (a > (1 - 1e-5) * b))
@@ -481,7 +481,7 @@ def ordinal(r: Array, weights: Array) -> Array:
 
 
 def row_weights(X: Array, target: NDArray, weights: Array) -> dict[tuple[float, ...], float]:
-    """What each row weighs with its copies, by its values and its target."""
+    """Return the total weight of each distinct row and target, with its copies."""
     counts: dict[tuple[float, ...], float] = {}
     for row, t, weight in zip(X.tolist(), target.tolist(), weights.tolist(), strict=True):
         key = (*(value + 0.0 for value in row), t)

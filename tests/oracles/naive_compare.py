@@ -28,7 +28,7 @@ def error(y, p) -> float:
 
 
 def calibration(y, p, n_bins=15) -> float:
-    """Mean over the classes of the distance of stated from observed, bins (a, b]."""
+    """Mean over the classes of the calibration error, with bins (a, b]."""
     n, k = len(p), len(p[0])
     total = 0.0
     for c in range(k):

@@ -25,7 +25,7 @@ def exact_sum(p, c) -> Fraction:
 
 
 def adjust(row: Sequence[float], trained: Sequence[float], target: Sequence[float]) -> list[float]:
-    """p_i target_i / trained_i, renormalised, in exact arithmetic; target where all is lost."""
+    """p_i target_i / trained_i, renormalised, in exact arithmetic; target if the sum is 0."""
     products = [
         Fraction(float(p)) * Fraction(float(new)) / Fraction(float(old)) if new > 0 else Fraction(0)
         for p, old, new in zip(row, trained, target, strict=True)

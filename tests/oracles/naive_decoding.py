@@ -71,7 +71,7 @@ def row_margins(f: Sequence[float], row: Sequence[int], weighted: bool) -> list[
 def loss_scores(
     f: Sequence[float], code: Code, loss: str, weighted: bool
 ) -> tuple[list[float], list[float]]:
-    """Return the scores, and the size of what was added up for each of them."""
+    """Return the scores, and for each the sum of the sizes of its terms."""
     if loss == "exponential":
         scores = [-log_sum_exp(row_margins(f, row, weighted), weighted) for row in code]
         return scores, [1.0 + abs(score) for score in scores]
@@ -106,7 +106,7 @@ def mix(x: int) -> int:
 
 
 def class_keys(f: Sequence[float], code: Code, seed: int, rounds: int = 3) -> list[int]:
-    """Return the key of each class: what its columns show, and whom it meets there."""
+    """Return the key of each class: its entries of the code, and the other classes there."""
     f = finite(f)
     k, n_columns = code.shape
     keys = [0] * k

@@ -20,7 +20,7 @@ Fold = tuple[Sequence[int], Sequence[int]]
 
 
 def positive_score(model, X) -> Array:
-    """Ask for the probability of class 1 where there is one, else for the margin."""
+    """Return the probability of class 1 if the model has one, else the margin."""
     if hasattr(model, "predict_proba"):
         return model.predict_proba(X)[:, 1]
     return model.decision_function(X)
@@ -48,8 +48,8 @@ def binary_scores(estimator, X, y, code: Code, X_new) -> Array:
 def out_of_sample_scores(estimator, X, y, code: Code, folds: Sequence[Fold]) -> Array:
     """Scores of the training samples by models that did not see them.
 
-    A column that leaves out the class of the sample answers by its model of all data,
-    others by the mean over the folds that left the sample out and had both sides.
+    A column that does not use the class of the sample is scored by its model of all data. Other
+    columns have the mean over the folds that left the sample out and had both sides.
     """
     n, n_columns = len(y), code.shape[1]
     scores = np.full((n, n_columns), nan)
@@ -75,8 +75,8 @@ def sides_not_left_out(
 ) -> tuple[set[tuple[int, int]], bool]:
     """Return classes of several samples, with columns, whose side there has no score.
 
-    The second answer tells whether no column has scores of both sides. Columns that have one
-    side only, or none, answer whatever fold they are asked in.
+    The second value is whether no column has scores of both sides. Columns with one side only,
+    or none, have scores in every fold.
     """
     used = [s for s in range(len(y)) if weights[s] > 0]
     several = {y[s] for s in used if sum(y[t] == y[s] for t in used) > 1}
@@ -136,7 +136,7 @@ def sigmoid_gradient(f, sides, weights, a: float, b: float) -> tuple[float, floa
 
 
 def typical_size(f: Sequence[float], weights: Sequence[float]) -> float:
-    """The size of a score that half of the weight does not exceed; infinity if that is 0."""
+    """Return the weighted median of the sizes of the scores; infinity if that is 0."""
     total, reached = fsum(weights), 0.0
     for size, w in sorted((abs(score), w) for score, w in zip(f, weights, strict=True)):
         reached += w
@@ -145,8 +145,13 @@ def typical_size(f: Sequence[float], weights: Sequence[float]) -> float:
     return inf
 
 
+<<<<<<< HEAD
 def compressed(score: float, limit: float) -> float:
     """The score up to the limit; beyond, what grows like its logarithm."""
+=======
+def drawn_in(score: float, limit: float) -> float:
+    """Return the score up to the limit, and a logarithm of it beyond."""
+>>>>>>> experiments
     if isinf(score) or not abs(score) > limit:
         return score
     return copysign(limit * (1 + log(abs(score)) - log(limit)), score)
@@ -194,7 +199,7 @@ def cautious_log_loss(p: Array, y: Sequence[int], s: float, weights: Sequence[fl
 
 
 def temperature(p: Array, y, weights=None, bounds=(0.05, 20.0)) -> float:
-    """The power of least log-loss, by golden sections and parabolas."""
+    """Return the power with the lowest log-loss, by golden sections and parabolas."""
     weights = [1.0] * len(y) if weights is None else weights
     return minimize_scalar(
         lambda s: cautious_log_loss(p, y, s, weights),

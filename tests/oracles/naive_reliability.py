@@ -42,7 +42,7 @@ def squared_distance(x: Sequence[float], t: Sequence[float]) -> float:
 
 
 def neighbourhood(x, X, weights, size: float, left_out: int | None = None) -> dict[int, float]:
-    """How often each sample counts: from the nearest on, those at one distance together."""
+    """Return how often each sample counts. Samples at the same distance count together."""
     by_distance: dict[float, list[int]] = {}
     for i in range(len(X)):
         if weights[i] > 0 and i != left_out:
@@ -113,7 +113,7 @@ def class_scores(f: Sequence[float], reliabilities: Sequence[float]) -> list[flo
 
 
 def label(f: Sequence[float], reliabilities: Sequence[float]) -> int:
-    """Eq. (14); of equal scores that with the larger margin."""
+    """Eq. (14). Ties go to the larger margin."""
     scores, margins = class_scores(f, reliabilities), [f[0], -f[0]] if len(f) == 1 else f
     best, winner = -inf, 0
     for c, score in enumerate(scores):

@@ -42,7 +42,7 @@ def keep_smoother(C: dict[int, float], sigma2: dict[int, float], left: list[int]
 
 
 def neighbours(i: int, params: list[Params], C: str, width: str) -> list[int]:
-    """Return the up to eight candidates around candidate i, other parameters being the same."""
+    """Return the up to eight candidates around candidate i with the same other parameters."""
 
     def rest(j: int) -> Params:
         return {name: value for name, value in params[j].items() if name not in (C, width)}
@@ -136,7 +136,7 @@ def fine_grid(C: float, sigma2: float) -> list[tuple[float, float]]:
 
 
 def cross_validate(estimator, params: Params, X, y, folds) -> list[tuple[float, float]]:
-    """Return accuracy and mean log-likelihood of each fold, from fits of their own."""
+    """Return accuracy and mean log-likelihood of each fold, from separate fits."""
     scores = []
     for train, test in folds:
         model = clone(estimator).set_params(**params).fit(X[train], y[train])

@@ -35,7 +35,7 @@ def is_one_vs_rest(code: Code) -> bool:
 
 
 def places(code: Code) -> list[tuple[int, int]]:
-    """Where there are weights: (class, column)."""
+    """Return the places of the weights: (class, column)."""
     if is_one_vs_rest(code):
         return [(c, own_column(code, c)) for c in range(len(code))]
     return [(c, b) for c in range(len(code)) for b in range(code.shape[1]) if code[c, b] != 0]

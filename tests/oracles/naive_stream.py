@@ -15,7 +15,7 @@ def positive_score(model, x) -> float:
 
 
 class Stream:
-    """One learner for each column, and the scores of rows before they are learned."""
+    """One learner for each column, and the scores of rows before the learner sees them."""
 
     def __init__(self, estimator, code):
         self.code = code
@@ -56,7 +56,7 @@ class Stream:
 
 
 def reservoir(y, k: int, room: int, draws) -> list[dict[int, int]]:
-    """Which row each slot of each class holds in the end; draws are those of full classes."""
+    """Return the row in each slot of each class at the end. Only full classes use the draws."""
     slots: list[dict[int, int]] = [{} for _ in range(k)]
     for row, c in enumerate(y):
         turn = len(slots[c])

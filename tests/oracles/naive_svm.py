@@ -15,7 +15,7 @@ Code = NDArray[np.int8]
 def squared_span(K: Array, free: NDArray[np.bool_], positive: NDArray[np.bool_], p: int) -> float:
     """min |x_p - sum l_i x_i|^2 over sum l_i = 1, i free and not p, in feature space.
 
-    Without any other free one, half of |x_p - x_q|^2 with the nearest of the other side.
+    Without another free sample, half of |x_p - x_q|^2 with the nearest x_q of the other side.
     """
     others = [i for i in np.flatnonzero(free) if i != p]
     if not others:
