@@ -145,13 +145,8 @@ def typical_size(f: Sequence[float], weights: Sequence[float]) -> float:
     return inf
 
 
-<<<<<<< HEAD
 def compressed(score: float, limit: float) -> float:
-    """The score up to the limit; beyond, what grows like its logarithm."""
-=======
-def drawn_in(score: float, limit: float) -> float:
     """Return the score up to the limit, and a logarithm of it beyond."""
->>>>>>> experiments
     if isinf(score) or not abs(score) > limit:
         return score
     return copysign(limit * (1 + log(abs(score)) - log(limit)), score)
