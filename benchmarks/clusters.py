@@ -1,6 +1,6 @@
-"""Many rows and many machines: peak memory, and what worker processes gain.
+"""Peak memory with many rows, and the speed-up of worker processes.
 
-Memory is that of processes of their own (Linux only):
+Each memory measurement runs in its own process (Linux only):
 
     python -m benchmarks.clusters MEASUREMENT
 """
@@ -37,7 +37,7 @@ SGD = SGDClassifier(loss="log_loss", max_iter=1, tol=None, random_state=0)
 
 
 def rows_on_disk(path: str, n: int, n_features: int) -> tuple[np.memmap, np.ndarray]:
-    """Rows of ten normal classes in a mapped file, read once, and their classes."""
+    """Return rows of ten normal classes in a memory-mapped file, and their classes."""
     population = simulated.gaussian_classes(K, n_features, random_state=0)
     labels = []
     with open(path, "wb") as file:
@@ -47,7 +47,7 @@ def rows_on_disk(path: str, n: int, n_features: int) -> tuple[np.memmap, np.ndar
             X[order].tofile(file)
             labels.append(y[order])
     rows = np.memmap(path, np.float64, "r", shape=(n, n_features))
-    rows.sum()
+    rows.sum()  # reads the file once
     return rows, np.concatenate(labels)
 
 
@@ -69,7 +69,7 @@ def fitting(model, n: int = N_FIT, n_features: int = N_FEATURES) -> list[str]:
     return [f"{rows.nbytes / MB:.0f}", "", f"{rise:.0f}"]
 
 
-BOUND = 1e-3  # C, for which every sample is at it
+BOUND = 1e-3  # a C so small that every sample is a support vector at its bound
 REST = {"code": "one-vs-rest", "combiner": "kl"}
 MEASUREMENTS = {
     "predict_proba, 10^6 rows, CoupledClassifier(LogisticRegression())": lambda: predicting(
@@ -83,18 +83,18 @@ MEASUREMENTS = {
     "fit, 500 000 rows, SGDClassifier, one-vs-rest, cv=None": lambda: fitting(
         CoupledClassifier(SGD, **REST, cv=None)
     ),
-    "fit, 6000 rows, all of them support vectors, SVC": lambda: fitting(SVC(C=BOUND), N_WIDE, WIDE),
-    "fit, 6000 rows, all of them support vectors, CoupledSVC": lambda: fitting(
+    "fit, 6000 rows, all support vectors, SVC": lambda: fitting(SVC(C=BOUND), N_WIDE, WIDE),
+    "fit, 6000 rows, all support vectors, CoupledSVC": lambda: fitting(
         CoupledSVC(C=BOUND), N_WIDE, WIDE
     ),
-    "fit, 6000 rows, all of them support vectors, CoupledSVC, cv=5": lambda: fitting(
+    "fit, 6000 rows, all support vectors, CoupledSVC, cv=5": lambda: fitting(
         CoupledSVC(C=BOUND, cv=5), N_WIDE, WIDE
     ),
 }
 
 
 def memory() -> list[list[str]]:
-    """Peak memory of each measurement."""
+    """Measure the peak memory of each task in its own process."""
     table = []
     for name in MEASUREMENTS:
         command = [sys.executable, "-m", "benchmarks.clusters", name]
@@ -108,7 +108,7 @@ def memory() -> list[list[str]]:
 
 
 def clusters() -> list[list[str]]:
-    """Fit one-vs-one on letter in this process, and in two others."""
+    """Fit one-vs-one on letter in this process, and on two workers."""
     from distributed import Client, LocalCluster
 
     X, _, y, _ = datasets.load("letter").train_test()
@@ -128,7 +128,7 @@ def clusters() -> list[list[str]]:
 
 
 def _costs(model, X, y, client) -> list[str]:
-    """Seconds of the clock and of processors; the latter do not depend on who else is at work."""
+    """Measure clock and processor time; the latter does not depend on other processes."""
     spent: dict[str, list[float]] = {"here": [], "away": []}
 
     def measured(where: str, fit: Callable[[], object]) -> Callable[[], None]:
@@ -161,21 +161,21 @@ def _costs(model, X, y, client) -> list[str]:
 
 
 def _processor_seconds(client) -> float:
-    """Processor time of this process and the workers till now."""
+    """Return the processor time so far of this process and the workers."""
     return time.process_time() + sum(client.run(time.process_time).values())
 
 
 TABLES = {
-    "many-rows": (memory, ["MB", "X", "answer", "peak beyond both"]),
+    "many-rows": (memory, ["memory in MB", "X", "answer", "peak beyond X and answer"]),
     "clusters": (
         clusters,
         [
             f"letter, {N_LETTER} rows, 325 pairs",
-            "this process",
-            "two workers",
-            "processors, this process",
-            "processors, two workers and this process",
-            "times as fast, at most, on two free cores",
+            "clock, this process",
+            "clock, two workers",
+            "processor time, this process",
+            "processor time, two workers and this process",
+            "largest possible speed-up on two free cores",
         ],
     ),
 }

@@ -15,7 +15,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 @dataclass(frozen=True)
 class Score:
-    """How one classifier did on one test set."""
+    """Scores of one classifier on one test set."""
 
     name: str
     log_loss: float
@@ -32,7 +32,7 @@ def compare(
     y_train: NDArray[Any],
     y_test: NDArray[Any],
 ) -> Iterator[Score]:
-    """Yield the score of each classifier as it is done.
+    """Fit each classifier and yield its score.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def compare(
         Unfitted; each is cloned. Classifiers without ``predict_proba`` get NaN for
         log-loss and Brier score.
     X_train, X_test, y_train, y_test : arrays
-        One split, the same for all.
+        One split, used by all classifiers.
 
     Yields
     ------

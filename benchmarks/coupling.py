@@ -1,4 +1,4 @@
-"""Rows per second of the coupling rules, next to the same rules written the usual way."""
+"""Rows per second of the coupling rules, compared with the usual implementations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def svm_probabilities(name: str, n_train: int, n_test: int) -> tuple[np.ndarray,
 
 
 def delta2() -> list[list[str]]:
-    """The second rule of Wu, Lin & Weng against one batched solve."""
+    """The second rule of Wu, Lin and Weng, compared with one batched solve."""
     rows = []
     rng = np.random.default_rng(0)
     for k, n in SIZES.items():
@@ -60,7 +60,7 @@ def delta2() -> list[list[str]]:
 
 
 def hastie_tibshirani() -> list[list[str]]:
-    """Newton's method against the printed iteration, on what real SVMs say."""
+    """Newton's method and the paper's iteration, on probabilities of real SVMs."""
     rows = []
     for name, n_train, n_test in [("digits", 898, 400), ("letter", 1500, 100)]:
         try:
@@ -100,7 +100,7 @@ def hastie_tibshirani() -> list[list[str]]:
 
 
 def general_codes() -> list[list[str]]:
-    """Rules for any code on noisy probabilities of a random p."""
+    """Rules for any code, on noisy probabilities of random classes."""
     rows = []
     rng = np.random.default_rng(0)
     for k in (10, 26):
@@ -129,9 +129,9 @@ TABLES = {
             "rows per second",
             "numpy.linalg.solve",
             "manyclass",
-            "ratio",
-            "ratio, (n, k, k) input",
-            "two threads, best rounds",
+            "manyclass / numpy",
+            "the same, (n, k, k) input",
+            "speed-up on two threads",
             "spread",
         ],
     ),
@@ -139,13 +139,13 @@ TABLES = {
         hastie_tibshirani,
         [
             "rows per second",
-            "printed, numpy",
-            "printed, compiled",
-            "Newton",
-            "to numpy",
-            "to compiled",
-            "two threads, best rounds",
-            "error left by printed",
+            "paper's iteration, numpy",
+            "paper's iteration, compiled",
+            "manyclass, Newton",
+            "manyclass / numpy",
+            "manyclass / compiled",
+            "speed-up on two threads",
+            "remaining error of the paper's iteration",
         ],
     ),
     "general-codes": (

@@ -1,11 +1,11 @@
-"""What the first use costs: imports, and the first fit and prediction of CoupledSVC.
+"""The cost of the first use: imports, and the first fit and prediction of CoupledSVC.
 
     python -m benchmarks first-use
 
-Every figure is the median of processes of its own, in turn with those it is compared to.
-Seconds are of the processor: on a quiet machine they are those of the clock. Byte code is
-compiled beforehand, as installing a package does; machine code is numba's, from an empty
-cache folder (cold) or from one that an earlier process has filled (warm).
+Every figure is a median over separate processes, which alternate with the ones they are compared
+to. Seconds are processor time, which equals clock time on an idle machine. Byte code is compiled
+before, as when a package is installed. Machine code comes from numba: with an empty cache folder
+(cold), or with one that an earlier process has filled (warm).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ IMPORTS = {
 
 
 def run(imported: str, used: str, folder: Path, cache: str) -> list[float]:
-    """Return the seconds that a new process measures."""
+    """Run a script in a new process and return the seconds it measured."""
     environment = {
         **os.environ,
         "NUMBA_CACHE_DIR": str(folder / cache),
@@ -62,11 +62,11 @@ def run(imported: str, used: str, folder: Path, cache: str) -> list[float]:
 
 
 def imports() -> list[list[str]]:
-    """Seconds of imports, and what each adds to scikit-learn's support vector machines."""
+    """Measure imports, and what each adds to importing scikit-learn's SVC."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         seconds: dict[str, list[float]] = {name: [] for name in IMPORTS}
-        for _ in range(ROUNDS + 1):  # the first compiles byte code
+        for _ in range(ROUNDS + 1):  # the first round compiles byte code
             for name, imported in IMPORTS.items():
                 seconds[name] += run(imported, "seconds = []", folder, "cache")
     medians = {name: median(values[1:]) for name, values in seconds.items()}
@@ -77,7 +77,7 @@ def imports() -> list[list[str]]:
 
 
 def first_use() -> list[list[str]]:
-    """Seconds of the first fit and prediction, above those of the second."""
+    """Measure the first fit and prediction, compared with the second ones."""
     imported, use = "from manyclass import CoupledSVC", USE.format(model="CoupledSVC()")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -103,7 +103,7 @@ def first_use() -> list[list[str]]:
 
 
 TABLES = {
-    "first-import": (imports, ["import, seconds", "in all", "to sklearn.svm"]),
+    "first-import": (imports, ["import, seconds", "total", "more than sklearn.svm"]),
     "first-use": (
         first_use,
         [
@@ -112,7 +112,7 @@ TABLES = {
             "second fit",
             "first predict_proba",
             "second predict_proba",
-            "the first adds",
+            "added by the first use",
         ],
     ),
 }

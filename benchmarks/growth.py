@@ -1,10 +1,10 @@
-"""How fitting and predicting grow with the number of rows and of classes.
+"""How the times to fit and predict grow with the number of rows and of classes.
 
     python -m benchmarks.growth [--most ROWS]
 
 Writes ``results/growth.csv`` and ``docs/figures/svm-growth.png``. The largest sizes
-are for SVC and CoupledSVC alone: the others refit and would take hours. Rows are
-appended as they are measured; what is there is not measured again.
+are measured for SVC and CoupledSVC only: the others fit several times and would take hours. Each
+measurement is appended to the file; existing ones are not repeated.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def measure(model, X, y, new) -> tuple[float, float]:
 
 def run(most: int) -> None:
     warm, labels = simulated.gaussian_classes(3, random_state=0).sample(20, random_state=0)
-    measure(CoupledSVC(), warm, labels, warm)  # compiled code is loaded now, not below
+    measure(CoupledSVC(), warm, labels, warm)  # loads compiled code before anything is timed
     done = {tuple(row[:3]) for row in read()}
     for grows, size, X, y, new, may_refit in problems(most):
         for name, model in models(C=10.0).items():

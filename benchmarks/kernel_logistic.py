@@ -1,14 +1,13 @@
-"""Kernel logistic regression next to L-BFGS on the same kernel matrix, and a Gaussian process.
+"""Kernel logistic regression compared with L-BFGS on its kernel matrix and a Gaussian process.
 
-L-BFGS is run in the coordinates that suit it best: v = L'a with K = L L', in which
-the penalty is v'v / 2 and the Hessian matrix I + L'WL. The factorisation is part of its
-time. It is shown twice, with products L v as one writes them, and with BLAS's products of
-triangular matrices, which read half as much. In the dual coefficients a themselves it
-is hopeless with an rbf kernel, which more columns show. With a linear kernel, which is of
-low rank, it needs no factorisation there, and is soon done. It is asked for a gradient of
-1e-6 C, since rounding of the objective stops its line search soon after, if not before; ours
-for its usual 1e-8 C in function space. What is reached is measured in the coordinates v for
-both, but for L-BFGS on a.
+L-BFGS runs in the coordinates that suit it best: v = L'a with K = L L'. There the penalty is
+v'v / 2 and the Hessian matrix I + L'WL. The factorisation counts as part of its time. It is
+measured twice: with plain products L v, and with BLAS's products of triangular matrices, which
+read half as much memory. "L-BFGS on a" uses the dual coefficients a themselves. This is very slow
+with an rbf kernel; with a linear kernel, which has a low rank, it needs no factorisation and is
+fast. L-BFGS stops at a gradient of 1e-6 C, because rounding of the objective stops its line search
+soon after. Our solver stops at its default, 1e-8 C in function space. The gradients in the table
+are measured in the coordinates v, except for L-BFGS on a.
 """
 
 from __future__ import annotations
@@ -54,13 +53,13 @@ def _minimize(objective, n: int, C: float, **options) -> OptimizeResult:
 
 
 def lower_factor(K: np.ndarray) -> np.ndarray:
-    """L of K = L L'."""
+    """Return L of K = L L'."""
     jitter = JITTER * np.trace(K) / len(K)
     return cholesky(K + jitter * np.eye(len(K)), lower=True, overwrite_a=True, check_finite=False)
 
 
 def whitened(K: np.ndarray, sign: np.ndarray, C: float, triangular: bool) -> OptimizeResult:
-    """L-BFGS in v and b, f = L v + b."""
+    """Run L-BFGS in v and b, with f = L v + b."""
     n, L = len(K), lower_factor(K)
 
     def objective(x):
@@ -74,7 +73,7 @@ def whitened(K: np.ndarray, sign: np.ndarray, C: float, triangular: bool) -> Opt
 
 
 def plain(K: np.ndarray, sign: np.ndarray, C: float) -> OptimizeResult:
-    """L-BFGS in a and b, f = K a + b."""
+    """Run L-BFGS in a and b, with f = K a + b."""
     n = len(K)
 
     def objective(x):
@@ -88,13 +87,13 @@ def plain(K: np.ndarray, sign: np.ndarray, C: float) -> OptimizeResult:
 
 
 def whitened_gradient(K: np.ndarray, sign: np.ndarray, C: float, a: np.ndarray, b: float) -> float:
-    """The gradient that L-BFGS would see at a and b, relative to C."""
+    """Return the gradient in the coordinates v at a and b, relative to C."""
     dual = C * sign * expit(-sign * (K @ a + b))
     return max(np.abs(lower_factor(K).T @ (a - dual)).max(), abs(dual.sum())) / C
 
 
 def kernel_logistic() -> list[list[str]]:
-    """Milliseconds to the minimum, given the kernel matrix; and of whole fits."""
+    """Time the solvers on a given kernel matrix, and whole fits."""
     problems = [(kernel, name) for kernel in PARAMETERS for name in SETS]
     return [
         one_row(kernel, name, *two_halves(name), C)
@@ -104,7 +103,7 @@ def kernel_logistic() -> list[list[str]]:
 
 
 def one_row(kernel: str, name: str, X: np.ndarray, y: np.ndarray, C: float) -> list[str]:
-    """All of them for one C."""
+    """Time all methods for one C."""
     gamma = resolve_gamma("scale", X)
     K, sign = gram(Kernel(kernel, gamma), X), 2.0 * y - 1.0
     newton, peer = partial(solve, K, y > 0, np.full(len(y), C)), partial(whitened, K, sign, C)
@@ -145,15 +144,15 @@ TABLES = {
         kernel_logistic,
         [
             f"{SIZE} rows",
-            "Newton: time, steps, gradient",
+            "ours: time, steps, gradient",
             "L-BFGS, whitened",
             "ratio",
-            "triangular products",
+            "L-BFGS, triangular products",
             "ratio",
             f"L-BFGS on a, up to {EVALUATIONS} steps",
             "ratio",
-            "fit",
-            "GaussianProcessClassifier",
+            "whole fit, ours",
+            "whole fit, GaussianProcessClassifier",
             "ratio",
             "spread",
         ],

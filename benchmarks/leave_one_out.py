@@ -1,4 +1,4 @@
-"""Analytic leave-one-out next to brute force: refitting without each support vector."""
+"""Analytic leave-one-out compared with brute force: fitting again without each support vector."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARAMETERS = (0.1, 1.0, 10.0, 100.0)
 
 
 def two_classes(name: str, pair: tuple[int, int], most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Standardised rows of two classes, 0 and 1."""
+    """Return standardised rows of two classes, labelled 0 and 1."""
     data = datasets.load(name)
     y = np.unique(data.y, return_inverse=True)[1]
     rows = np.flatnonzero(np.isin(y, pair))
@@ -32,7 +32,7 @@ def two_classes(name: str, pair: tuple[int, int], most: int) -> tuple[np.ndarray
 
 
 def brute_force(svc: SVC, X: np.ndarray, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Scores of class 0 against class 1, each support vector's without itself."""
+    """Return scores of class 0 against class 1; each support vector is left out for its own."""
     left_out = scores.copy()
     for row in clone(svc).fit(X, y).support_:
         others = np.delete(np.arange(len(y)), row)
@@ -47,7 +47,7 @@ def sigmoid(scores: np.ndarray, y: np.ndarray) -> Sigmoid:
 
 
 def leave_one_out() -> list[list[str]]:
-    """Agreement of scores, and of the sigmoids and log-losses they lead to."""
+    """Compare the scores, and the sigmoids and log-losses that follow from them."""
     rows = []
     code = codes.one_vs_one(2)
     for name, pair, most in PAIRS:
@@ -59,7 +59,7 @@ def leave_one_out() -> list[list[str]]:
             analytic = bank.leave_one_out(X, y, code, np.ones(len(y)))[:, 0]
             brute = brute_force(svc, X, y, within)
             at = np.concatenate([group.support for group in bank.groups])
-            # All are judged on the brute-force scores: what a sigmoid is worth on new data.
+            # All sigmoids are judged on the brute-force scores, which stand for new data.
             mine, theirs, own = (sigmoid(scores, y) for scores in (analytic, brute, within))
             losses = [
                 log_loss(y == 0, model.transform(brute[:, None])[:, 0])
@@ -87,13 +87,13 @@ TABLES = {
             "two classes, rbf",
             "support vectors",
             "correlation",
-            "mean difference",
-            "in-sample's",
+            "mean difference, analytic",
+            "mean difference, in-sample",
             "sigmoid, analytic",
             "sigmoid, brute force",
             "log-loss, analytic",
-            "brute force",
-            "in-sample",
+            "log-loss, brute force",
+            "log-loss, in-sample",
         ],
     )
 }

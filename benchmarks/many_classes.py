@@ -1,11 +1,11 @@
-"""How fitting, predicting, memory and log-loss grow with the number of classes and columns.
+"""How times, memory and log-loss grow with the number of classes and columns.
 
     python -m benchmarks many-classes
 
-The classes are words of two or three letters, side by side: real features, as many classes as
-there are words, 20 or 40 training rows of each. All binary learners are
-``LogisticRegression()``. Every model has a process to itself, which tells seconds of the
-processor (one thread) and the peak of its memory above what it held before.
+The classes are words of two or three letters. The features of the letters are put side by side, so
+the features are real and there are as many classes as words. Each class has 20 or 40 training rows.
+All binary learners are ``LogisticRegression()``. Each model is measured in its own process:
+processor seconds (one thread), and the peak of its memory above what it held before.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PEERS = {"one-vs-one": "OneVsOneClassifier", "sparse-random": "OutputCodeClassif
 
 
 def words(alphabet: int, length: int, n_of_class: int):
-    """Words of letters drawn from the data set: X_train, X_test, y_train, y_test."""
+    """Make words of letters from the data set; returns X_train, X_test, y_train, y_test."""
     data = datasets.load("letter")
     rng = np.random.default_rng(0)
     _, letters = np.unique(data.y, return_inverse=True)
@@ -96,7 +96,7 @@ def measure(name: str, code: str, alphabet: int, length: int, n_of_class: int) -
 
 
 def warm_up() -> None:
-    """Load what is compiled, for many classes and for few columns, before it is timed."""
+    """Load the compiled code for many classes and for few columns, before anything is timed."""
     rng = np.random.default_rng(0)
     few = codes.sparse_random(12, n_columns=8, n_draws=5, random_state=0)
     couple(rng.random((8, 8)), code=few, rule="least-squares")
@@ -106,14 +106,14 @@ def warm_up() -> None:
 
 
 def costs(task) -> tuple[float, float]:
-    """Return the processor's seconds and the peak of memory above the present, in MB."""
+    """Return the processor seconds of a task, and its peak memory above the current one in MB."""
     start = time.process_time()
     rise, _ = rise_of(task)
     return time.process_time() - start, rise
 
 
 def elsewhere(*arguments) -> dict[str, float]:
-    """Measure in a process of its own."""
+    """Measure in another process."""
     command = [sys.executable, "-m", "benchmarks.many_classes", *map(str, arguments)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])

@@ -1,4 +1,4 @@
-"""The peak of a process's memory while it does a task (Linux only)."""
+"""Peak memory of a process during a task (Linux only)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from pathlib import Path
 
 
 def status(name: str) -> float:
-    """An entry of this process's status, in MB."""
+    """Return an entry of this process's status, in MB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name + ":"))
 
 
 def rise_of(task: Callable[[], object]) -> tuple[float, object]:
-    """By how many MB the process grows at most while it does the task, and the answer.
+    """Run a task; returns by how many MB the process grew at its peak, and the task's answer.
 
-    Not by ``ru_maxrss``: a new process begins with the peak of the one that started it, and
-    nothing sets it back.
+    ``ru_maxrss`` cannot be used: a new process starts with the peak of its parent process, and
+    nothing resets it.
     """
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = status("VmRSS")
     answer = task()
     return status("VmHWM") - before, answer

@@ -1,4 +1,4 @@
-"""What the coupling kernels are compared with: the same mathematics, written the usual way."""
+"""Usual implementations of coupling rules, to compare our kernels with."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 def square(r: NDArray[np.float64], k: int) -> NDArray[np.float64]:
-    """Condensed pairs (n, l) as (n, k, k)."""
+    """Return condensed pairs (n, l) as (n, k, k)."""
     out = np.zeros((len(r), k, k))
     first, second = np.triu_indices(k, 1)
     out[:, first, second] = r
@@ -28,7 +28,7 @@ def wlw2_numpy(r: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def printed_numpy(r: NDArray[np.float64], tol: float) -> NDArray[np.float64]:
-    """Hastie & Tibshirani's iteration on all rows at once; rows that are done leave."""
+    """Hastie and Tibshirani's iteration on all rows at once; converged rows are removed."""
     n, k, _ = r.shape
     diagonal = np.arange(k)
     r = np.clip(r, 1e-7, 1 - 1e-7)

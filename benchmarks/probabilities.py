@@ -1,4 +1,4 @@
-"""Quality of the probabilities on real data, same base learner for all."""
+"""Quality of the probabilities on real data, with the same base learner for all methods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA = ("digits", "satimage")
 
 
 def models() -> dict[str, object]:
-    """Peers and ours, grouped by base learner."""
+    """Return other methods and ours, grouped by base learner."""
     logistic, svm = LogisticRegression(max_iter=1000), SVC(C=10)
     linear = LinearSVC()
     return {
@@ -39,13 +39,13 @@ def models() -> dict[str, object]:
 
 
 def quality() -> list[list[str]]:
-    """One row per data set and model."""
+    """Return one row per data set and model."""
     rows = []
     for name in DATA:
         X_train, X_test, y_train, y_test = datasets.load(name).train_test(random_state=0)
         scaler = StandardScaler().fit(X_train)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # lbfgs, for peers and us alike
+            warnings.simplefilter("ignore", ConvergenceWarning)  # lbfgs, in all methods
             for score in compare(
                 models(), scaler.transform(X_train), scaler.transform(X_test), y_train, y_test
             ):

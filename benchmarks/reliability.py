@@ -22,11 +22,11 @@ SHOWN = (PROBABILITY, SIGMOID, OURS)
 
 
 def curve(y: np.ndarray, p: np.ndarray, classes: np.ndarray, n_bins: int = 12):
-    """Mean predicted and observed frequency of all classes' probabilities, by logit bins."""
+    """Return the mean predicted and observed frequency over all classes, in bins of the logit."""
     said = np.clip(p.ravel(), 1e-6, 1 - 1e-6)
     came = (y[:, None] == classes).ravel()
     logit = np.log(said / (1 - said))
-    inside = said > 0.005  # the mass of certain "no" would fill every bin
+    inside = said > 0.005  # otherwise the many tiny probabilities would fill every bin
     edges = np.quantile(logit[inside], np.linspace(0, 1, n_bins + 1))
     bins = np.clip(np.searchsorted(edges, logit[inside], side="right") - 1, 0, n_bins - 1)
     count = np.bincount(bins, minlength=n_bins)

@@ -1,4 +1,4 @@
-"""Trained soft-max combination: seconds to learn it, and its log-loss next to coupling."""
+"""Trained soft-max functions: training time, and log-loss compared with coupling."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ GRID = {"C": [1.0, 10.0, 100.0], "gamma": [0.003, 0.01, 0.03, 0.1]}
 
 
 class Recorder(SimplifiedSoftmax):
-    """Keeps the out-of-sample margins that it was to learn from."""
+    """A combiner that keeps the out-of-sample margins it was fitted on."""
 
     def fit(self, values, y, code, sample_weight=None):
         self.seen = values, y, code, sample_weight
@@ -46,7 +46,7 @@ class Recorder(SimplifiedSoftmax):
 
 
 def splits(name: str, n_train: int, repeats: int) -> Iterator[tuple[np.ndarray, ...]]:
-    """Stratified, standardised: X_train, X_test, y_train, y_test."""
+    """Yield stratified, standardised splits: X_train, X_test, y_train, y_test."""
     data = datasets.load(name)
     for seed in range(repeats):
         X_train, X_test, y_train, y_test = train_test_split(
@@ -57,7 +57,7 @@ def splits(name: str, n_train: int, repeats: int) -> Iterator[tuple[np.ndarray, 
 
 
 def learning() -> list[list[str]]:
-    """Seconds to learn from 4000 rows of letter: with C given, without penalty, with search."""
+    """Time training on 4000 rows of letter: with C given, without penalty, with a search for C."""
     X, _, y, _ = next(splits("letter", 4000, 1))
     rows = []
     for code in CODES:
@@ -82,7 +82,7 @@ def learning() -> list[list[str]]:
 
 
 def losses(name: str, n_train: int, svc, repeats: int = REPEATS) -> dict[str, list[float]]:
-    """Log-loss of every method on every split; all have the same machines."""
+    """Return the log-loss of every method on every split, with the same machines."""
     found: dict[str, list[float]] = {method: [] for method in METHODS}
     for X_train, X_test, y_train, y_test in splits(name, n_train, repeats):
         chosen = clone(svc).fit(X_train, y_train)
@@ -95,7 +95,7 @@ def losses(name: str, n_train: int, svc, repeats: int = REPEATS) -> dict[str, li
 
 
 def quality() -> list[list[str]]:
-    """Mean log-loss with the same SVMs as pairwise coupling with a temperature."""
+    """Compare the mean log-loss with that of coupling with a temperature, with the same SVMs."""
     rows = []
     for name in SETS:
         found = losses(name, N_TRAIN, SVC(C=10))
@@ -105,7 +105,7 @@ def quality() -> list[list[str]]:
 
 
 def paper() -> list[list[str]]:
-    """Next to Duan et al. 2003, at their training sizes; C and gamma by 5-fold error."""
+    """Compare with Duan et al. (2003) at their training sizes; C and gamma by 5-fold error."""
     rows = []
     for name, (n_train, published) in PAPER.items():
         found = losses(name, n_train, GridSearchCV(SVC(), GRID, cv=5))
@@ -119,7 +119,7 @@ def paper() -> list[list[str]]:
 TABLES = {
     "softmax-learning": (
         learning,
-        ["letter, 4000 rows, seconds", "C = 1", "simplified", "C searched", "C found", "spread"],
+        ["letter, 4000 rows, seconds", "C = 1", "simplified", "C by search", "chosen C", "spread"],
     ),
     "softmax-quality": (quality, ["log-loss, mean of 5 splits (training rows)", *METHODS]),
     "softmax-paper": (paper, ["log-loss, mean of 5 splits (training rows)", *METHODS]),

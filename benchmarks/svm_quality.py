@@ -1,4 +1,4 @@
-"""Log-loss and Brier score of CoupledSVC and of what people use today: same C and gamma."""
+"""Log-loss and Brier score of CoupledSVC and of scikit-learn's ways, with the same C and gamma."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sklearn.svm import SVC
 
 from experiments import datasets
 from manyclass import CoupledSVC
+from manyclass.app.report import markdown_table
 
 SETS = (
     "digits",
@@ -39,10 +40,13 @@ PROBABILITY, SIGMOID = "SVC(probability=True)", "CalibratedClassifierCV, sigmoid
 TEMPERATURE, OURS = "CalibratedClassifierCV, temperature", "CoupledSVC"
 ROBUST = "CoupledSVC, robust-sigmoid"
 PEERS = (PROBABILITY, SIGMOID, TEMPERATURE)
+# The excerpt for the README: large gains, the usual, and a set where we are not ahead.
+EXCERPT_SETS = ("soybean", "digits", "letter", "pendigits", "dna", "geometric mean")
+EXCERPT_COLUMNS = ("log-loss", OURS, PROBABILITY, SIGMOID)
 
 
 def models(params: dict[str, object] = PARAMS) -> dict[str, object]:
-    """Peers with probabilities, and ours."""
+    """Return scikit-learn's ways to get probabilities, and ours."""
     svc = SVC(**params)
     return {
         PROBABILITY: SVC(**params, probability=True, random_state=0),
@@ -53,9 +57,9 @@ def models(params: dict[str, object] = PARAMS) -> dict[str, object]:
 
 
 def split(name: str, seed: int | None = None) -> tuple[np.ndarray, ...]:
-    """The origin's train and test part, or random halves; inputs as an SVM wants them."""
+    """Return the official train and test split, or random halves, with inputs ready for an SVM."""
     data = datasets.load(name)
-    if name == "segment" or seed is not None:  # its own training part has 210 rows
+    if name == "segment" or seed is not None:  # its official training split has only 210 rows
         data = datasets.Dataset(**{**vars(data), "split": None})
     X_train, X_test, y_train, y_test = data.train_test(random_state=seed or 0)
     if name == "soybean":
@@ -63,11 +67,11 @@ def split(name: str, seed: int | None = None) -> tuple[np.ndarray, ...]:
         X_train = encoder.fit_transform(np.nan_to_num(X_train, nan=-1))
         X_test = encoder.transform(np.nan_to_num(X_test, nan=-1))
     parts = X_train, X_test, y_train, y_test
-    return standardised(parts) if name == "segment" else parts  # features of different units
+    return standardised(parts) if name == "segment" else parts  # its features have different units
 
 
-def is_at_hand(name: str) -> bool:
-    """Whether a set can be read or fetched; if not, it is said why."""
+def is_available(name: str) -> bool:
+    """Whether a set can be read or fetched; if not, the reason is printed."""
     try:
         datasets.load(name)
     except (OSError, ValueError) as error:
@@ -77,7 +81,7 @@ def is_at_hand(name: str) -> bool:
 
 
 class Measured(NamedTuple):
-    """Of one data set, by the names of the models."""
+    """Results on one data set, by the names of the models."""
 
     loss: dict[str, float]
     brier: dict[str, float]
@@ -85,13 +89,13 @@ class Measured(NamedTuple):
 
 
 def measure(parts: tuple[np.ndarray, ...], candidates: dict[str, object]) -> Measured:
-    """Log-loss, Brier score and labels on a test part; NaN where a peer cannot be fitted."""
+    """Return log-loss, Brier score and labels on a test split; NaN if a model cannot be fitted."""
     X_train, X_test, y_train, y_test = parts
     loss, brier, labels = {}, {}, {}
     for key, model in candidates.items():
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # deprecations of the peers
+                warnings.simplefilter("ignore")  # deprecations in scikit-learn
                 fitted = clone(model).fit(X_train, y_train)
         except ValueError:  # CalibratedClassifierCV on classes rarer than its folds
             loss[key] = brier[key] = np.nan
@@ -104,18 +108,18 @@ def measure(parts: tuple[np.ndarray, ...], candidates: dict[str, object]) -> Mea
 
 
 def to_best(values: dict[str, float], ours: str = OURS) -> float:
-    """Ours divided by the best peer's."""
+    """Return ours divided by the best of the others."""
     return values[ours] / np.nanmin([values[key] for key in PEERS])
 
 
 def means(losses: list[dict[str, float]], ours: str = OURS) -> list[str]:
-    """Geometric means of ours divided by each peer's."""
+    """Return geometric means of ours divided by each of the others."""
     ratios = [[np.log(loss[ours] / loss[key]) for loss in losses] for key in PEERS]
     return [f"{np.exp(np.nanmean(of_peer)):.2f}" for of_peer in ratios]
 
 
 def summary(label: str, losses: list[tuple[str, dict[str, float]]], ours: str = OURS) -> list[str]:
-    """A row of a table: geometric means over the losses of named sets, and the worst of them."""
+    """Return a row of a table: geometric means over named sets, and our worst set."""
     worst, name = max((to_best(loss, ours), name) for name, loss in losses)
     row = [label, *means([loss for _, loss in losses], ours), f"{worst:.2f} ({name})"]
     print("   ", row, file=sys.stderr, flush=True)
@@ -123,11 +127,11 @@ def summary(label: str, losses: list[tuple[str, dict[str, float]]], ours: str = 
 
 
 def quality() -> list[list[str]]:
-    """Log-loss and Brier score on every set at hand, and the geometric means of the ratios."""
+    """Measure log-loss and Brier score on every available set; the last row has geometric means."""
     rows, losses = [], []
     for name in SETS:
-        if not is_at_hand(name):
-            rows.append([f"{name} (not at hand)", *["-"] * 9])
+        if not is_available(name):
+            rows.append([f"{name} (not available)", *["-"] * 9])
             continue
         parts = X_train, X_test, y_train, y_test = split(name)
         loss, brier, labels = measure(parts, models())
@@ -149,10 +153,19 @@ def quality() -> list[list[str]]:
     return [*rows, ["geometric mean of ours / theirs", "1", *means(losses), *[""] * 5]]
 
 
+def excerpt(table: str) -> str:
+    """Return some rows and columns of the stored table svm-quality."""
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    header, body = lines[0], lines[2:]
+    at = [next(i for i, h in enumerate(header) if h.startswith(c)) for c in EXCERPT_COLUMNS]
+    rows = [next(row for row in body if row[0].startswith(name)) for name in EXCERPT_SETS]
+    return markdown_table([header[i] for i in at], [[row[i] for i in at] for row in rows])
+
+
 def quality_by_penalty() -> list[list[str]]:
-    """Geometric means over the same sets for other C, with and without scaling, and the worst."""
+    """Measure geometric means over the same sets for other C, with and without scaling."""
     rows = []
-    parts = {name: split(name) for name in SETS if is_at_hand(name)}
+    parts = {name: split(name) for name in SETS if is_available(name)}
     scaled = {name: standardised(of_set) for name, of_set in parts.items()}
     for (inputs, of_sets), C in product((("", parts), (", standardised", scaled)), PENALTIES):
         candidates = models({**PARAMS, "C": C})
@@ -162,9 +175,9 @@ def quality_by_penalty() -> list[list[str]]:
 
 
 def quality_by_size() -> list[list[str]]:
-    """Geometric means over the same sets with fewer training rows, drawn several times."""
+    """Measure geometric means over the same sets with fewer training rows, drawn several times."""
     rows = []
-    parts = {name: split(name) for name in SETS if is_at_hand(name)}
+    parts = {name: split(name) for name in SETS if is_available(name)}
     for size in SIZES:
         losses = [
             (name, measure(at_most(size, of_set, draw), models()).loss)
@@ -176,7 +189,7 @@ def quality_by_size() -> list[list[str]]:
 
 
 def at_most(size: int, parts: tuple[np.ndarray, ...], seed: int) -> tuple[np.ndarray, ...]:
-    """The parts with so many rows to train on, stratified; all where there are no more."""
+    """Return the split with at most ``size`` training rows, stratified."""
     X_train, X_test, y_train, y_test = parts
     if len(y_train) > size:
         X_train, _, y_train, _ = train_test_split(
@@ -186,9 +199,9 @@ def at_most(size: int, parts: tuple[np.ndarray, ...], seed: int) -> tuple[np.nda
 
 
 def quality_by_split() -> list[list[str]]:
-    """Geometric means over random halves of the sets that are small, and the worst of them."""
+    """Measure geometric means over random halves of small sets, and the worst half."""
     rows = []
-    for name in filter(is_at_hand, HALVED):
+    for name in filter(is_available, HALVED):
         losses = [measure(split(name, seed), models()).loss for seed in SEEDS]
         ratios = [loss[OURS] / loss[PROBABILITY] for loss in losses]
         spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
@@ -198,12 +211,13 @@ def quality_by_split() -> list[list[str]]:
 
 
 def quality_by_kernel() -> list[list[str]]:
-    """Kernels whose margins have long tails, by both sigmoids.
+    """Measure kernels whose margins have long tails, with both sigmoids.
 
-    Features are standardised, except one-hot ones. Without letter: linear machines are slow there.
+    Features are standardised, except one-hot ones. letter is left out, because linear
+    machines are slow there.
     """
     rows = []
-    parts = {name: split(name) for name in SETS if name != "letter" and is_at_hand(name)}
+    parts = {name: split(name) for name in SETS if name != "letter" and is_available(name)}
     for name in parts.keys() - {*ONE_HOT}:
         parts[name] = standardised(parts[name])
     for kernel, C in product(KERNELS, KERNEL_PENALTIES):
@@ -216,7 +230,7 @@ def quality_by_kernel() -> list[list[str]]:
 
 
 def standardised(parts: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """The parts of a set, with features of one scale."""
+    """Return the split with standardised features."""
     X_train, X_test, y_train, y_test = parts
     scaler = StandardScaler().fit(X_train)
     return scaler.transform(X_train), scaler.transform(X_test), y_train, y_test
@@ -226,7 +240,7 @@ TABLES = {
     "svm-quality": (
         quality,
         [
-            "log-loss",
+            "log-loss (training rows)",
             OURS,
             *PEERS,
             "ours / best",
@@ -238,22 +252,22 @@ TABLES = {
     ),
     "svm-quality-by-penalty": (
         quality_by_penalty,
-        ["C: geometric means of ours / theirs", *PEERS, "worst set, ours / best"],
+        ["C: geometric mean of ours / theirs", *PEERS, "worst set, ours / best"],
     ),
     "svm-quality-by-size": (
         quality_by_size,
-        ["training rows: geometric means of ours / theirs", *PEERS, "worst draw, ours / best"],
+        ["training rows: geometric mean of ours / theirs", *PEERS, "worst draw, ours / best"],
     ),
     "svm-quality-by-kernel": (
         quality_by_kernel,
-        ["geometric means of ours / theirs", *PEERS, "worst set, ours / best"],
+        ["kernel: geometric mean of ours / theirs", *PEERS, "worst set, ours / best"],
     ),
     "svm-quality-by-split": (
         quality_by_split,
         [
-            "8 random halves: geometric means of ours / theirs",
+            "8 random halves: geometric mean of ours / theirs",
             *PEERS,
-            f"of {PROBABILITY}, from half to half",
+            f"{PROBABILITY}, lowest to highest",
             "worst half, ours / best",
         ],
     ),

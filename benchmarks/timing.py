@@ -1,4 +1,4 @@
-"""Time several callables against each other: interleaved rounds, medians and spread."""
+"""Compare the run times of several functions: interleaved rounds, medians and spread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of one callable over the rounds."""
+    """Seconds of one function in each round."""
 
     seconds: tuple[float, ...]
 
@@ -21,19 +21,22 @@ class Timing:
 
     @property
     def best(self) -> float:
-        """The quickest round: where a second core is wanted, the one it was free in."""
+        """The fastest round. For two threads, it is the one in which the second core was free."""
         return min(self.seconds)
 
     @property
     def spread(self) -> float:
-        """Half the range of the rounds over their median."""
+        """Half the range of the rounds, relative to their median."""
         return (max(self.seconds) - min(self.seconds)) / 2 / self.median
 
 
 def interleave(
     tasks: Mapping[str, Callable[[], object]], rounds: int = 7, warm_up: bool = True
 ) -> dict[str, Timing]:
-    """Run all tasks once to warm up, then in turn; shared machines drift, ratios less so."""
+    """Run all tasks once to warm up, then in turns.
+
+    The speed of a shared machine changes over time; ratios of interleaved runs change less.
+    """
     for task in tasks.values() if warm_up else ():
         task()
     seconds: dict[str, list[float]] = {name: [] for name in tasks}
