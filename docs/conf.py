@@ -12,7 +12,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
-# Numbers on the pages do not depend on the machine's cores, and examples do not compete.
+# One thread: numbers on the pages do not depend on the number of cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -34,11 +34,12 @@ extensions = [
     "docstrings",
     "mathml",
     "run_blocks",
+    "tables",
     "tracked",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "gallery", "examples", "auto_examples/*.ipynb"]
-# Papers without results yet have no page, and none is missed.
+# Papers without results have no page.
 reproduced = [
     paper for paper in PAPERS if (HERE.parent / "experiments" / paper / "README.md").exists()
 ]
@@ -51,12 +52,12 @@ myst_substitutions = {
     "paper_pages": "\n".join(["```{toctree}", ":maxdepth: 1", "", *reproduced, "```"])
 }
 myst_heading_anchors = 3
-html_math_renderer = "mathml"  # the browser's own: formulas need no network and no script
+html_math_renderer = "mathml"  # rendered by the browser: no network, no script
 
 # ---------------------------------------------------------------------- reference
 
 autosummary_generate = True
-# Names that differ by their case only would share a file on some systems.
+# On some systems, names that differ only in case would share a file.
 autosummary_filename_map = {"manyclass.codes.Audit": "manyclass.codes.Audit-class"}
 autodoc_typehints = "none"  # docstrings say it in words
 autodoc_member_order = "bysource"
@@ -79,7 +80,7 @@ sphinx_gallery_conf = {
 }
 warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive", UserWarning)
 
-# Links into the documentation of other libraries need the network when the pages are built.
+# Links to the documentation of other libraries need the network when the pages are built.
 if os.environ.get("MANYCLASS_DOCS_LINKS"):
     extensions.append("sphinx.ext.intersphinx")
     intersphinx_mapping = {
@@ -99,7 +100,7 @@ html_theme_options = {
     "logo": {"text": "manyclass"},
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
@@ -107,4 +108,4 @@ html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
 }
-html_sidebars = {"index": [], "how_it_works": []}
+html_sidebars = {page: [] for page in ("index", "how_it_works", "benchmarks", "glossary")}

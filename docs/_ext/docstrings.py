@@ -1,6 +1,6 @@
-"""Docstrings as they are written: bars are absolute values, and ``n_`` is a name, not a link.
+"""Read docstrings literally: bars are absolute values, and ``n_`` is a name, not a link.
 
-Members that scikit-learn, tuples and Python bring along are left out: they are described there.
+Members inherited from scikit-learn, tuples and Python are left out.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ MARKED = re.compile(r"(``.*?``|`[^`]*`_*|\*\*.*?\*\*|\[\w+\]_)")
 
 
 def plain(line: str) -> str:
-    """Return a line of a docstring whose plain text has no markup by accident."""
+    """Return a line of a docstring, with accidental markup in its plain text escaped."""
     parts = MARKED.split(line)
-    for i in range(0, len(parts), 2):  # what is marked stands at odd places
+    for i in range(0, len(parts), 2):  # marked text is at odd positions
         parts[i] = re.sub(r"(?<!\\)\|", r"\\|", parts[i])
         parts[i] = re.sub(r"(?<=\w)_(?=[,)])", r"\\_", parts[i])
     return "".join(parts)

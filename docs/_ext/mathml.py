@@ -1,4 +1,4 @@
-"""Formulas as MathML, by the converter of docutils: pages need neither script nor network."""
+"""Write formulas as MathML with the converter of docutils: pages need no script and no network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code that runs when the pages are built: what it prints stands below it.
+"""Run code when the pages are built, and show its output below it.
 
 In a page::
 
@@ -6,9 +6,9 @@ In a page::
     print(1 + 1)
     ```
 
-shows the code and ``2``. The blocks of a page share their names, from top to bottom. A
-block ``{command}`` holds lines of the command line, ``manyclass ...`` or ``head FILE``,
-run in a folder of the page's own. An error in a block fails the build.
+shows the code and ``2``. The blocks of a page run from top to bottom and share their names. A
+block ``{command}`` holds shell commands, ``manyclass ...`` or ``head FILE``; they run in a
+temporary folder of the page. An error in a block fails the build.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _captured(folder: str) -> Iterator[io.StringIO]:
         sys.path.insert(0, str(EXAMPLES))
         try:
             with warnings.catch_warnings():
-                # As at a prompt: every warning is shown, without the place it came from.
+                # As in a session: every warning is shown, without file and line.
                 warnings.simplefilter("default")
                 warnings.showwarning = _show_warning
                 yield out
@@ -149,5 +149,4 @@ def setup(app):
 
     app.add_directive("run", Run)
     app.add_directive("command", Command)
-    # What a block shows may have changed although the page has not.
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,10 +1,10 @@
-"""What experiments and benchmarks wrote: ``{tracked}`` shows a section of a Markdown file.
+"""Show results of experiments and benchmarks: ``{tracked}`` includes part of a Markdown file.
 
 ::
 
     ```{tracked} ../experiments/summary/README.md
     :section: What to pick
-    What is shown while there is no such file or section.
+    Shown instead, if there is no such file or section.
     ```
 
 Without ``section`` the whole file is shown. The path is relative to the folder of the
@@ -19,7 +19,7 @@ from pathlib import Path
 
 
 def section_of(text: str, title: str) -> str | None:
-    """Return what stands below a heading, up to the next of its level or above."""
+    """Return the text below a heading, up to the next heading of its level or above."""
     found = re.search(rf"^(#+) {re.escape(title)}\s*$", text, re.MULTILINE)
     if found is None:
         return None
@@ -34,7 +34,7 @@ def with_images_from(text: str, folder: str) -> str:
 
 
 def without_headings(text: str) -> str:
-    """Return Markdown with headings as bold lines: they have no place within a section."""
+    """Return Markdown with headings as bold lines, to be included in a section."""
     return re.sub(r"^#+ (.*)$", r"**\1**", text, flags=re.MULTILINE)
 
 
