@@ -2,9 +2,9 @@
 From SVC(probability=True) to CoupledSVC
 ========================================
 
-The same machines, three ways to make probabilities of them: what scikit-learn had, what it
-recommends now, and coupling with a temperature. Handwritten digits, few of them to learn
-from, and the others to judge by.
+The same support vector machines, and three ways to get probabilities from them: scikit-learn's
+old way, the way it recommends now, and coupling with a temperature. The data are handwritten
+digits, with a small training set and a large test set.
 """
 
 import warnings
@@ -29,13 +29,12 @@ models = {
     "CoupledSVC": CoupledSVC(C=10),
 }
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", FutureWarning)  # probability=True is on its way out
+    warnings.simplefilter("ignore", FutureWarning)  # probability=True is deprecated
     for model in models.values():
         model.fit(X_train, y_train)
 
 # %%
-# Errors are about the same. Log-loss is not, since it asks whether the probabilities mean what
-# they say:
+# Errors are about the same. Log-loss differs, because it measures the probabilities:
 
 for name, model in models.items():
     p = model.predict_proba(X_test)
@@ -43,9 +42,9 @@ for name, model in models.items():
     print(f"{name:24} log-loss {log_loss(y_test, p):.3f}   error {wrong:.1%}")
 
 # %%
-# A reliability diagram shows where it comes from. Each point stands for the test rows whose
-# predicted label got about the same probability: how sure the model was of it, and how often
-# it was right. Above the diagonal a model is right more often than it says.
+# A reliability diagram shows the reason. Each point stands for the test rows whose predicted
+# label got about the same probability: the probability, and how often the label was right. Above
+# the diagonal, a model is right more often than it says.
 
 figure, axes = plt.subplots(1, 3, figsize=(13, 4.8), sharey=True, layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
@@ -53,8 +52,8 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 plt.show()
 
 # %%
-# The labels of ``SVC`` are votes of the pairs, not those of its largest probability, and the
-# two may contradict each other. ``CoupledSVC`` never does:
+# ``SVC`` predicts labels by votes of the pairs. They may differ from the class with the largest
+# probability. With ``CoupledSVC`` they always agree:
 
 for name, model in models.items():
     chosen = model.classes_[model.predict_proba(X_test).argmax(axis=1)]

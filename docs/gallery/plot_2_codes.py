@@ -1,9 +1,9 @@
 """
-Codes as pictures, and what they are worth
-==========================================
+Plots of codes, and their quality
+=================================
 
-A code says which classes each binary problem puts against which: a row per class, a
-column per problem, +1 against -1; classes with 0 take no part in that column.
+A code says which classes each binary problem separates. It has a row per class and a column per
+binary problem. The classes with +1 are separated from those with -1; classes with 0 take no part.
 """
 
 import matplotlib.pyplot as plt
@@ -26,14 +26,14 @@ plt.show()
 # What ``audit`` says
 # -------------------
 #
-# The distance of two rows tells how many binary models may err before one class is taken
-# for another. A zero counts one half.
+# The larger the distance of two rows, the more binary models may be wrong before one class is
+# confused with the other. A zero counts one half.
 
 print(codes.audit(codes.sparse_random(6, random_state=0)))
 
 # %%
-# A matrix of one's own may be unusable, or usable but unable to determine probabilities.
-# Here nothing ever compares classes 0 and 1 with 2 and 3:
+# Your own matrix may be unusable, or usable but unable to determine probabilities. Here no column
+# compares classes 0 and 1 with classes 2 and 3:
 
 apart = [[1, 0], [-1, 0], [0, 1], [0, -1]]
 print(codes.audit(apart))
@@ -42,8 +42,8 @@ print(codes.audit(apart))
 # On the same data
 # ----------------
 #
-# Nothing but the code changes. More columns cost more time; columns that put few classes
-# against few are easier to learn.
+# Only the code changes. More columns take more time; columns with few classes are easier to
+# learn.
 
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(

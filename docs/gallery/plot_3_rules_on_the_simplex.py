@@ -2,9 +2,8 @@
 Coupling rules on the simplex
 =============================
 
-Three binary models speak about three classes: A or B, B or C, C or A. If they agree, nearly
-all rules return the same probabilities. Here they are made to disagree, and the rules to
-show what they make of it.
+Three binary models compare three classes: A or B, B or C, C or A. If they agree, nearly all rules
+return the same probabilities. These plots show what the rules do if the models disagree.
 """
 
 import matplotlib.pyplot as plt
@@ -27,10 +26,9 @@ for rule in ["wlw2", "wlw1", "ht", "pkpd", "logit", "vote"]:
 # All rules at once
 # -----------------
 #
-# Any three pairwise probabilities are those of some p, plus one number of disagreement that
-# goes round in a circle. Each picture is what a rule makes of an even grid of p, all with
-# the same disagreement. ``logit`` removes it altogether; the others bend the grid, each in its
-# own way.
+# Any three pairwise probabilities are those of some p plus a circular disagreement, which is one
+# number. Each plot shows the result of a rule for an even grid of p, all with the same
+# disagreement. ``logit`` removes the disagreement completely; the other rules bend the grid.
 
 rules = ["logit", "ht", "wlw1", "wlw2", "pkpd", "ht-noniterative"]
 figure, axes = plt.subplots(2, 3, figsize=(12, 8), layout="constrained")
@@ -42,7 +40,7 @@ plt.show()
 # Real models disagree too
 # ------------------------
 #
-# Naive Bayes on two features of the wines, for every pair of them, coupled by two rules.
+# Naive Bayes on two features of the wines, for each pair of classes, coupled by two rules.
 
 wine = load_wine()
 X, y = wine.data[:, [0, 9]], wine.target_names[wine.target]
@@ -54,5 +52,5 @@ for ax, rule in zip(axes, ["wlw2", "ht-noniterative"], strict=True):
 plt.show()
 
 # %%
-# The mean of the pairwise probabilities (``ht-noniterative``) can never come near to a
-# corner: a class that wins every pair for certain still has no more than two thirds.
+# The mean of the pairwise probabilities (``ht-noniterative``) never comes near a corner: a class
+# that wins every pair with certainty still gets at most two thirds.

@@ -1,12 +1,12 @@
 """
-Rows that do not belong: incoherence
-====================================
+Find unusual rows by their incoherence
+======================================
 
-Linear models extrapolate. Show them something they have never seen and they may be as
-sure as ever. But many binary models extrapolate in different directions, and contradict
-each other: :meth:`~manyclass.CoupledClassifier.incoherence` tells by how much.
+Linear models extrapolate. They may be confident about a row that is unlike all training rows. But
+the binary models extrapolate in different directions and contradict each other:
+:meth:`~manyclass.CoupledClassifier.incoherence` measures by how much.
 
-The models learn upright digits, and are then shown some that lie on their side.
+The models learn upright digits, and then predict digits that were rotated by 90 degrees.
 """
 
 import matplotlib.pyplot as plt
@@ -23,11 +23,11 @@ X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(
     X / 16, y, test_size=0.5, stratify=y, random_state=0
 )
-lying = np.rot90(X_test.reshape(-1, 8, 8), axes=(1, 2)).reshape(-1, 64)
+rotated = np.rot90(X_test.reshape(-1, 8, 8), axes=(1, 2)).reshape(-1, 64)
 
 # %%
-# Every column of a code without zeros has seen all digits, so that all columns ought to agree
-# on each of them.
+# Every column of a code without zeros was fitted on all digits, so the columns should agree on
+# each of them.
 
 model = CoupledClassifier(
     LogisticRegression(C=10, max_iter=1000),
@@ -38,7 +38,7 @@ model = CoupledClassifier(
     random_state=0,
 ).fit(X_train, y_train)
 
-together = np.concatenate([X_test, lying])
+together = np.concatenate([X_test, rotated])
 odd = np.repeat([False, True], len(X_test))
 incoherence = model.incoherence(together)
 confidence = model.predict_proba(together).max(axis=1)
@@ -49,16 +49,16 @@ for ax, values, title in zip(
 ):
     bins = np.linspace(0, values.max(), 40)
     ax.hist(values[~odd], bins, alpha=0.6, label="upright")
-    ax.hist(values[odd], bins, alpha=0.6, label="lying")
+    ax.hist(values[odd], bins, alpha=0.6, label="rotated")
     ax.set(xlabel=title, ylabel="rows")
     ax.legend()
 plt.show()
 
-print(f"told apart by the largest probability: AUC {roc_auc_score(odd, -confidence):.3f}")
-print(f"told apart by the incoherence:         AUC {roc_auc_score(odd, incoherence):.3f}")
+print(f"found by the largest probability: AUC {roc_auc_score(odd, -confidence):.3f}")
+print(f"found by the incoherence:         AUC {roc_auc_score(odd, incoherence):.3f}")
 
 # %%
-# The most incoherent rows, and the most coherent, of both kinds together:
+# The ten most incoherent and the ten most coherent rows, upright and rotated together:
 
 order = np.argsort(incoherence)
 figure, axes = plt.subplots(2, 10, figsize=(11, 2.6), layout="constrained")
@@ -69,12 +69,12 @@ for ax, row in zip(axes.flat, [*order[-10:], *order[:10]], strict=True):
 plt.show()
 
 # %%
-# What it does not tell
+# What it does not show
 # ---------------------
 #
-# It is not a probability of error; the largest probability is. And it depends on the code: with
-# one-vs-one, 36 of 45 models know nothing of the digit they are asked about, and most of the
-# incoherence is theirs. Right predictions can have more of it than wrong ones.
+# Incoherence is not a probability of error; use the largest probability for that. And it depends
+# on the code: with one-vs-one, 36 of 45 models were not fitted on the true digit, and they cause
+# most of the incoherence. Right predictions can have more of it than wrong ones.
 
 pairs = CoupledClassifier(LogisticRegression(C=10, max_iter=1000), cv=None, temperature=False).fit(
     X_train, y_train

@@ -1,9 +1,9 @@
 """
-Costs, and leaving rows to somebody else
-========================================
+Costs and rejection
+===================
 
-Once probabilities mean what they say, decisions follow from what errors cost. A post
-office reads digits: a letter sent astray costs 10, a look by a clerk costs 1.
+With calibrated probabilities, the best decision follows from the costs of errors. A post office
+reads digits: a letter sent to the wrong place costs 10, a look by a clerk costs 1.
 """
 
 import matplotlib.pyplot as plt
@@ -21,24 +21,24 @@ X_train, X_test, y_train, y_test = train_test_split(
 model = CoupledSVC(C=10).fit(X_train, y_train)
 p = model.predict_proba(X_test)
 
-astray, look = 10.0, 1.0
-cost = astray * (1 - np.eye(10))
+error_cost, look = 10.0, 1.0
+cost = error_cost * (1 - np.eye(10))
 decision = decide(p, cost, reject_cost=look)
 rejected = decision == -1
 wrong = ~rejected & (decision != y_test)
-print(f"{rejected.mean():.1%} of the letters go to the clerk, {wrong.mean():.2%} go astray")
+print(f"{rejected.mean():.1%} of the letters go to the clerk, {wrong.mean():.2%} are misdirected")
 
 
 def paid(decision):
-    astray_ones = (decision != -1) & (decision != y_test)
-    return (astray * astray_ones + look * (decision == -1)).mean()
+    is_wrong = (decision != -1) & (decision != y_test)
+    return (error_cost * is_wrong + look * (decision == -1)).mean()
 
 
 print(f"cost per letter: {paid(decide(p)):.3f} without the clerk, {paid(decision):.3f} with")
 
 # %%
-# The dearer the clerk, the fewer letters he is given. The point on the curve that is best for a
-# given cost needs no search: that is what the probabilities are for.
+# The higher the cost of a look, the fewer letters the clerk gets. The best point on the curve for
+# given costs needs no search: it follows from the probabilities.
 
 price = np.geomspace(0.02, 9.0, 40)
 answers = [decide(p, cost, reject_cost=c) for c in price]
@@ -47,7 +47,7 @@ errors = [((d != -1) & (d != y_test)).mean() for d in answers]
 figure, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 ax.plot(100 * np.array(share), 100 * np.array(errors), marker=".")
 ax.plot(100 * rejected.mean(), 100 * wrong.mean(), "o", label="clerk at 1, error at 10")
-ax.set(xlabel="% of the letters to the clerk", ylabel="% of the letters astray")
+ax.set(xlabel="% of the letters to the clerk", ylabel="% of the letters misdirected")
 ax.legend()
 plt.show()
 
@@ -55,8 +55,8 @@ plt.show()
 # Costs need not be the same for all errors
 # -----------------------------------------
 #
-# Suppose that reading an 8 as a 1 is ten times worse than any other error. Then a 1 is said
-# only where an 8 is out of the question:
+# Suppose that reading an 8 as a 1 is ten times worse than any other error. Then the decision is 1
+# only if an 8 is very unlikely:
 
 uneven = 1 - np.eye(10)
 uneven[8, 1] = 10.0  # truth 8, decision 1
@@ -64,7 +64,7 @@ changed = decide(p, uneven) != decide(p)
 print(f"were  {decide(p)[changed]}\nare   {decide(p, uneven)[changed]}\ntruth {y_test[changed]}")
 
 # %%
-# As part of an estimator, around a model that is fitted already:
+# The same as an estimator, around a model that is already fitted:
 
 clerk = DecisionClassifier(FrozenEstimator(model), cost=cost, reject_cost=look)
 print((clerk.fit(X_train, y_train).predict(X_test) == decision).all())

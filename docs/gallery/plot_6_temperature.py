@@ -2,9 +2,9 @@
 How the temperature works
 =========================
 
-Coupled probabilities come out too flat: in one-vs-one most models know nothing of the true
-class, and dilute it. Raising all probabilities to one power s repairs that. The order of the
-classes, hence the label, stays as it is.
+Coupled probabilities are too flat: most models of one-vs-one were not fitted on the true class,
+and they dilute its probability. Raising all probabilities to one power s corrects this. The order
+of the classes, and so the label, stays the same.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +26,7 @@ tempered = CoupledSVC(C=10).fit(X_train, y_train)
 print(f"the power found on out-of-sample scores of the training set: {tempered.temperature_:.2f}")
 
 # %%
-# What the test set would have chosen:
+# The best power for the test set:
 
 p = plain.predict_proba(X_test)
 powers = np.geomspace(0.5, 20, 100)
@@ -40,7 +40,7 @@ ax.set_xticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
 ax.minorticks_off()
 ax.legend()
 plt.show()
-print(f"least on the test set: s = {powers[np.argmin(losses)]:.2f}, log-loss {min(losses):.3f}")
+print(f"lowest on the test set: s = {powers[np.argmin(losses)]:.2f}, log-loss {min(losses):.3f}")
 
 # %%
 # Before and after:
@@ -58,16 +58,16 @@ print("labels that differ:", (plain.predict(X_test) != tempered.predict(X_test))
 # Why out of sample?
 # ------------------
 #
-# On rows that they have learned from the machines look better than they are, and the power
-# comes out far too large.
+# On their own training rows the machines look better than they are, and the power would be far
+# too large.
 
 seen = plain.predict_proba(X_train)
 
 
-def log_of_own(p):
+def mean_log_probability(p):
     return np.log(p[np.arange(len(p)), y_train]).mean()
 
 
-best = powers[np.argmin([-log_of_own(apply_temperature(seen, s)) for s in powers])]
-print(f"seen rows ask for s = {best:.2f}, with which the test set has log-loss", end=" ")
+best = powers[np.argmin([-mean_log_probability(apply_temperature(seen, s)) for s in powers])]
+print(f"best for the training rows: s = {best:.2f}; log-loss on the test set", end=" ")
 print(f"{log_loss(y_test, apply_temperature(p, best)):.3f}")

@@ -2,8 +2,8 @@
 Probabilities from boosted naive Bayes
 ======================================
 
-Zadrozny (2001) coupled boosted naive Bayes models as they were, and left open whether what
-they say should be calibrated first. They are too sure of themselves, so it should.
+Zadrozny (2001) coupled boosted naive Bayes models without calibration, and left open whether
+calibration would help. The models are over-confident, so it does.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, stratif
 learner = BoostedNaiveBayes()
 models = {
     "naive Bayes, all classes at once": BinnedNaiveBayes(),
-    "boosted, coupled as they are": CoupledClassifier(learner, calibration=None, cv=None),
+    "boosted, coupled": CoupledClassifier(learner, calibration=None, cv=None),
     "boosted, calibrated, coupled": CoupledClassifier(learner, calibration="sigmoid", cv=3),
 }
 figure, axes = plt.subplots(1, 3, figsize=(13, 4.8), sharey=True, layout="constrained")

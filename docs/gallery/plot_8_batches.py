@@ -2,8 +2,8 @@
 Learning in batches
 ===================
 
-``partial_fit`` learns from rows as they come. Each batch is scored before it is learned,
-and calibration is fitted on these scores: they are out of sample, and cost nothing.
+``partial_fit`` learns from one batch of rows at a time. Each batch is scored before it is learned.
+These scores are out-of-sample, and the calibration is fitted on them.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ model = CoupledClassifier(SGDClassifier(average=True, random_state=0), random_st
 seen, losses = [], []
 for rows in np.array_split(np.arange(len(y_train)), 25):
     model.partial_fit(X_train[rows], y_train[rows], classes=np.arange(10))
-    if rows[0] > 150:  # the first batches leave too little to calibrate by
+    if rows[0] > 150:  # too few scores to calibrate on before
         seen.append(rows[-1] + 1)
         losses.append(log_loss(y_test, model.predict_proba(X_test)))
 
@@ -41,6 +41,6 @@ ax.legend()
 plt.show()
 
 # %%
-# The temperature is found along the way:
+# The temperature is fitted along the way:
 
 print(f"power: {model.temperature_:.2f}; training weight of each class: {model.class_totals_}")
