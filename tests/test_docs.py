@@ -1,4 +1,4 @@
-"""The documentation's own code: what its pages run, include and link to."""
+"""The documentation: code on its pages runs, links and included files exist, names are listed."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ DOCUMENTED = (
     "plot",
     "scaling",
     "search",
+    "search.presets",
     "storage",
 )
-"""Modules that are for users: whatever they offer has its place in the reference."""
+"""Public modules: every name that they offer is in the reference."""
 
 # ------------------------------------------------------------------ "Add a coupling rule"
 
@@ -226,21 +227,100 @@ def test_every_paper_has_a_page():
         assert f"experiments/{paper}/README.md" in (DOCS / "papers" / f"{paper}.md").read_text()
 
 
-def test_readme_leads_to_pages_that_exist():
-    for target in re.findall(r"\]\((docs/[^)#\s]+)", (ROOT / "README.md").read_text()):
-        assert (ROOT / target).exists(), target
+def anchors_of(page: Path) -> set[str]:
+    """Anchors of a page's headings, as GitHub and the site make them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_links_to_headings_lead_somewhere(page):
+    for target, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text()):
+        other = page.parent / target if target else page
+        assert anchor in anchors_of(other), (target, anchor)
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md"])
+def test_links_of_the_top_folder_lead_somewhere(name):
+    for target in re.findall(r"\]\(([^)#\s]+)", (ROOT / name).read_text()):
+        assert "://" in target or (ROOT / target).exists(), target
+
+
+def test_files_named_in_how_it_works_exist():
+    text = (DOCS / "how_it_works.md").read_text()
+    part = text[text.index("## Where is it decided") :]
+    files = re.findall(r"`([\w/]+\.py)`", part[: part.index("\n## ", 1)])
+    assert len(files) > 8
+    for name in files:
+        assert (ROOT / "src" / "manyclass" / name).exists(), name
+
+
+def test_citation_names_the_version():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {manyclass.__version__}\n" in citation
+
+
+# ------------------------------------------------------------------ the README
+
+
+def blocks_of_readme(language: str) -> list[str]:
+    text = (ROOT / "README.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+
+
+def test_readme_runs_as_printed(run_blocks):
+    """All blocks, pasted one after the other into one session."""
+    page = run_blocks.Page("readme")
+    printed = [page.run(block) for block in blocks_of_readme("python")]
+    assert printed[0] == blocks_of_readme("text")[0]
+
+
+def test_commands_of_the_readme_exist():
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    lines = "".join(blocks_of_readme("sh")).splitlines()
+    for line in lines:
+        program, command = line.split()[:2]
+        assert program in ("make", "manyclass")
+        assert program == "manyclass" or command in targets, line
+
+
+def test_command_line_of_the_readme_runs(run_blocks):
+    pytest.importorskip("skops")
+    page = run_blocks.Page("readme")
+    page.run(
+        "from sklearn.datasets import load_iris\n"
+        "frame = load_iris(as_frame=True).frame[::3]\n"
+        "frame.rename(columns={'target': 'species'}).to_csv('table.csv', index=False)\n"
+        "frame.drop(columns='target').to_csv('new.csv', index=False)\n"
+    )
+    for block in blocks_of_readme("sh"):
+        if block.startswith("manyclass"):
+            page.command(block)
+    assert page.run("print(open('probabilities.csv').readline())")
 
 
 # ------------------------------------------------------------------ code on the pages
 
 
-@pytest.fixture(scope="module")
-def run_blocks():
-    sys.path.insert(0, str(EXTENSIONS))
-    try:
-        yield importlib.import_module("run_blocks")
-    finally:
-        sys.path.remove(str(EXTENSIONS))
+def extension(name: str):
+    """A module of ``docs/_ext``, as a fixture."""
+
+    @pytest.fixture(scope="module", name=name)
+    def load():
+        sys.path.insert(0, str(EXTENSIONS))
+        try:
+            yield importlib.import_module(name)
+        finally:
+            sys.path.remove(str(EXTENSIONS))
+
+    return load
+
+
+run_blocks, tracked, tables = extension("run_blocks"), extension("tracked"), extension("tables")
 
 
 def test_start_page_prints_what_the_readme_shows(run_blocks):
@@ -290,15 +370,6 @@ def test_blocks_leave_no_files_behind(run_blocks, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir()) and Path.cwd() == tmp_path
 
 
-@pytest.fixture(scope="module")
-def tracked():
-    sys.path.insert(0, str(EXTENSIONS))
-    try:
-        yield importlib.import_module("tracked")
-    finally:
-        sys.path.remove(str(EXTENSIONS))
-
-
 def test_sections_end_where_the_next_begins(tracked):
     text = "# A\n\na\n\n## B\n\nb\n\n### C\n\nc\n\n## D\n\nd\n"
     assert tracked.section_of(text, "B") == "b\n\n### C\n\nc"
@@ -310,3 +381,16 @@ def test_images_of_sections_are_found(tracked):
     text = "![a](a.png) ![b](https://example.org/b.png) [c](c.md)"
     moved = tracked.with_images_from(text, "../there")
     assert moved == "![a](../there/a.png) ![b](https://example.org/b.png) [c](c.md)"
+
+
+def test_numbers_in_tables_stay_on_one_line(tables):
+    assert tables.keep_together("0.97 ± 0.30 (+0.5)") == "0.97\xa0±\xa00.30 (+0.5)"
+    assert tables.keep_together("10 ms, 5 steps; 1.1 %") == "10\xa0ms, 5\xa0steps; 1.1\xa0%"
+    assert tables.keep_together("Brier, ours / best") == "Brier, ours\xa0/ best"
+    assert tables.keep_together("4 samples") == "4 samples"
+
+
+def test_long_names_in_headers_may_break(tables):
+    assert tables.break_names("SVC(probability=True)") == "SVC(\u200bprobability=True)"
+    assert tables.break_names("CalibratedClassifierCV") == "Calibrated\u200bClassifier\u200bCV"
+    assert tables.break_names("CoupledSVC") == "CoupledSVC"
