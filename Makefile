@@ -4,9 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# The data sets of the papers are looked for in the folder that MANYCLASS_DATA names: as it is set,
-# or ../shared/data where there is such a folder. Without one they are fetched from OpenML, and tests
-# and benchmarks of those that are not to be had are skipped.
+# MANYCLASS_DATA names the folder with the data sets of the papers. If it is not set and the folder
+# ../shared/data exists, that one is used. Without a folder they are fetched from OpenML; tests and
+# benchmarks whose data are not available are skipped.
 ifneq ($(wildcard ../shared/data),)
 MANYCLASS_DATA ?= $(abspath ../shared/data)
 endif
@@ -14,7 +14,7 @@ export MANYCLASS_DATA
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long bench fuzz docs lint format clean
+.PHONY: help demo test test-long coverage bench fuzz docs lint format clean
 
 help: ## Print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -22,11 +22,26 @@ help: ## Print the targets
 demo: $(VENV)/.installed-app ## See it work on the bundled data
 	$(BIN)/manyclass compare
 
-test: lint $(VENV)/.installed-test ## Everything CI checks: lint, tests, doctests
+test: lint $(VENV)/.installed-test ## Lint, types, tests and doctests
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
 
-test-long: $(VENV)/.installed-test ## The papers' claims that hold, computed again (some minutes)
+test-long: $(VENV)/.installed-test ## Check the papers' claims that hold (some minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto experiments/long
+
+# Compiled code is invisible to coverage. The tests of rooms with kernels run a second time with the
+# kernels as plain Python (tests/without_jit.py); the lines of both runs are combined. Failures are
+# ignored here (tracing changes times and memory): `make test` judges.
+KERNEL_TESTS := tests/calibration tests/combiners/coupling tests/learners tests/_lib/test_rows.py \
+	tests/_lib/test_duplicate_entries.py tests/_lib/test_sparse_numbers.py
+coverage: export OMP_NUM_THREADS = 1
+coverage: export OPENBLAS_NUM_THREADS = 1
+coverage: $(VENV)/.installed-test ## Lines and branches of the package that tests reach (long)
+	rm -rf build/coverage && mkdir -p build/coverage
+	-$(BIN)/python -m coverage run -m pytest -q src tests
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run tests/without_jit.py $(KERNEL_TESTS)
+	$(BIN)/python -m coverage combine -q
+	$(BIN)/python -m coverage report --skip-covered --skip-empty
+	@echo "lines and branches covered: $$($(BIN)/python -m coverage report --format=total) %"
 
 fuzz: $(VENV)/.installed-fuzz ## A million hostile inputs, and damaged files (about 20 minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz --inputs 1000000
@@ -54,13 +69,13 @@ format: $(VENV)/.installed-lint ## Rewrite the sources in the project's style
 	$(BIN)/ruff format .
 
 clean: ## Remove caches and build products (not .venv)
-	rm -rf build dist docs/_build docs/auto_examples docs/api/generated htmlcov .coverage .pytest_cache .hypothesis .ruff_cache .mypy_cache
+	rm -rf build dist docs/_build docs/auto_examples docs/api/generated .pytest_cache .hypothesis .ruff_cache .mypy_cache
 	find . -path ./$(VENV) -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# One stamp per extra of pyproject.toml, renewed when that file changes.
+# One stamp file per extra of pyproject.toml. A change of pyproject.toml installs it again.
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
 	@touch $@
