@@ -35,6 +35,7 @@ extensions = [
     "mathml",
     "registry",
     "run_blocks",
+    "tables",
     "tracked",
 ]
 templates_path = ["_templates"]

@@ -310,13 +310,21 @@ def test_command_line_of_the_readme_runs(run_blocks):
 # ------------------------------------------------------------------ code on the pages
 
 
-@pytest.fixture(scope="module")
-def run_blocks():
-    sys.path.insert(0, str(EXTENSIONS))
-    try:
-        yield importlib.import_module("run_blocks")
-    finally:
-        sys.path.remove(str(EXTENSIONS))
+def extension(name: str):
+    """A module of ``docs/_ext``, as a fixture."""
+
+    @pytest.fixture(scope="module", name=name)
+    def load():
+        sys.path.insert(0, str(EXTENSIONS))
+        try:
+            yield importlib.import_module(name)
+        finally:
+            sys.path.remove(str(EXTENSIONS))
+
+    return load
+
+
+run_blocks, tracked, tables = extension("run_blocks"), extension("tracked"), extension("tables")
 
 
 def test_start_page_prints_what_the_readme_shows(run_blocks):
@@ -366,15 +374,6 @@ def test_blocks_leave_no_files_behind(run_blocks, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir()) and Path.cwd() == tmp_path
 
 
-@pytest.fixture(scope="module")
-def tracked():
-    sys.path.insert(0, str(EXTENSIONS))
-    try:
-        yield importlib.import_module("tracked")
-    finally:
-        sys.path.remove(str(EXTENSIONS))
-
-
 def test_sections_end_where_the_next_begins(tracked):
     text = "# A\n\na\n\n## B\n\nb\n\n### C\n\nc\n\n## D\n\nd\n"
     assert tracked.section_of(text, "B") == "b\n\n### C\n\nc"
@@ -386,3 +385,16 @@ def test_images_of_sections_are_found(tracked):
     text = "![a](a.png) ![b](https://example.org/b.png) [c](c.md)"
     moved = tracked.with_images_from(text, "../there")
     assert moved == "![a](../there/a.png) ![b](https://example.org/b.png) [c](c.md)"
+
+
+def test_numbers_in_tables_stay_on_one_line(tables):
+    assert tables.keep_together("0.97 ± 0.30 (+0.5)") == "0.97\xa0±\xa00.30 (+0.5)"
+    assert tables.keep_together("10 ms, 5 steps; 1.1 %") == "10\xa0ms, 5\xa0steps; 1.1\xa0%"
+    assert tables.keep_together("Brier, ours / best") == "Brier, ours\xa0/ best"
+    assert tables.keep_together("4 samples") == "4 samples"
+
+
+def test_long_names_in_headers_may_break(tables):
+    assert tables.break_names("SVC(probability=True)") == "SVC(\u200bprobability=True)"
+    assert tables.break_names("CalibratedClassifierCV") == "Calibrated\u200bClassifier\u200bCV"
+    assert tables.break_names("CoupledSVC") == "CoupledSVC"
