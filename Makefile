@@ -29,23 +29,15 @@ test-long: $(VENV)/.installed-test ## Check the papers' claims that hold (some m
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto experiments/long
 
 # Compiled code is invisible to coverage. The tests of rooms with kernels run a second time with the
-<<<<<<< HEAD
-# kernels as plain Python (tests/without_jit.py); the lines of both runs are combined.
-=======
 # kernels as plain Python (tests/without_jit.py); the lines of both runs are combined. Failures are
 # ignored here (tracing changes times and memory): `make test` judges.
->>>>>>> docs
 KERNEL_TESTS := tests/calibration tests/combiners/coupling tests/learners tests/_lib/test_rows.py \
 	tests/_lib/test_duplicate_entries.py tests/_lib/test_sparse_numbers.py
 coverage: export OMP_NUM_THREADS = 1
 coverage: export OPENBLAS_NUM_THREADS = 1
 coverage: $(VENV)/.installed-test ## Lines and branches of the package that tests reach (long)
 	rm -rf build/coverage && mkdir -p build/coverage
-<<<<<<< HEAD
-	$(BIN)/python -m coverage run -m pytest -q src tests
-=======
 	-$(BIN)/python -m coverage run -m pytest -q src tests
->>>>>>> docs
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run tests/without_jit.py $(KERNEL_TESTS)
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report --skip-covered --skip-empty
