@@ -18,12 +18,11 @@ from sklearn.svm import SVC
 from experiments.duan2003.machines import Code
 from experiments.duan2003.partitions import Classes, Floats
 from manyclass import codes
-from manyclass.banks.base import column_sizes
+from manyclass._lib.weights import column_sizes
 from manyclass.calibration import CALIBRATIONS, Calibration
-from manyclass.classifier import CoupledClassifier
+from manyclass.classifier import CoupledBase, CoupledClassifier
 from manyclass.combiners.base import resolve
 from manyclass.combiners.softmax import Softmax
-from manyclass.fitting import CoupledBase
 from manyclass.learners import KernelLogisticRegression
 from manyclass.scaling.temperature import FLOOR, apply_temperature, fit_temperature
 from manyclass.scores.folds import Fold

@@ -21,7 +21,7 @@ from experiments.summary.methods import COUPLERS, DECODERS, TRAINED
 from experiments.summary.samples import Array, Part
 from manyclass import codes
 from manyclass.banks import MARGIN, fit_bank
-from manyclass.banks.base import column_sizes
+from manyclass._lib.weights import column_sizes
 from manyclass.calibration import Sigmoid
 from manyclass.combiners.base import Combiner, resolve
 from manyclass.scaling.temperature import apply_temperature, fit_temperature

@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 
 from manyclass import codes
 from manyclass.banks import MARGIN, Bank, fit_bank
-from manyclass.banks.base import column_sizes
+from manyclass._lib.weights import column_sizes
 from manyclass.calibration import Sigmoid
 from manyclass.calibration.crossfitting import calibrate, left_out_probabilities
 from manyclass.combiners.base import resolve

@@ -21,7 +21,7 @@ from experiments import datasets
 from experiments.runner import Row
 from manyclass import CoupledSVC, codes
 from manyclass.banks import MARGIN, fit_bank
-from manyclass.banks.base import column_sizes
+from manyclass._lib.weights import column_sizes
 from manyclass.calibration import CALIBRATIONS
 from manyclass.combiners.base import Combiner, resolve
 from manyclass.combiners.coupling.general import Zadrozny

@@ -1,15 +1,14 @@
-"""Learning from batches: partial_fit, calibrated by scores of rows not yet learned from.
+"""Learning from batches: partial_fit, calibrated by scores of rows before they are learned.
 
 Every batch is scored before it is learned (progressive validation: A. Blum, A. Kalai and
 J. Langford, "Beating the hold-out: bounds for k-fold and progressive cross-validation",
-COLT 1999). These scores are out of sample, as those of folds are, and calibration,
-temperature and combiners that learn are fitted on a bounded number of them.
+COLT 1999). These scores are out of sample, like those of folds. Calibration, temperature
+and trained combiners are fitted on a bounded number of them.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
@@ -25,21 +24,23 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
 from manyclass._lib.labels import check_labels
-from manyclass._lib.messages import quoted, some_quoted
+from manyclass._lib.messages import quoted, some_quoted, warn
 from manyclass._lib.routing import RoutingMixin
-from manyclass._lib.sklearn import n_samples, routing_enabled, take_rows
-from manyclass._lib.weights import check_weights, weights_in_use
+from manyclass._lib.sklearn import check_sample_weight, n_samples, routing_enabled, take_rows
+from manyclass._lib.weights import class_sizes, weights_in_use
 from manyclass.banks import ConstantModel, ScoreKind
-from manyclass.banks.base import class_sizes
 from manyclass.banks.partial_fit import bank_of, new_learners, sides_in, teach
-from manyclass.calibration import Sigmoid
-from manyclass.fitting import CoupledBase, Plan
+from manyclass.calibration import Calibration, Sigmoid
+from manyclass.calibration.plan import Plan
+from manyclass.combiners.base import Combiner
+from manyclass.predicting import Predictions
 from manyclass.scaling.temperature import FLOOR
+from manyclass.scores.out_of_sample import DenseScores, OutOfSampleScores
 from manyclass.scores.reservoir import Reservoir
 
-ENOUGH_OF_A_SIDE = 10  # scores, to calibrate a column by its own
-ENOUGH_ROWS = 50  # scored by all columns, to fit a temperature or a combiner
-FRESH = 0.05  # share of new rows that calibration is fitted again for
+# Rows with scores in all columns that a temperature or a trained combiner needs. A choice: fewer
+# rows make the first predictions final earlier, but noisier.
+ENOUGH_ROWS = 50
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -47,55 +48,67 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Stream:
-    """What has to be known to go on learning. It is never changed, but replaced."""
+    """The state between two calls of partial_fit. It is immutable."""
 
     learners: list[Any]
-    """One for each column, those that have seen one side only included."""
+    """One for each column, including those that have seen only one side."""
     seen: NDArray[np.bool_]
-    """Which sides they have learned from, negative and positive, shape (2, l)."""
+    """Whether each has learned from its negative and positive side, shape (2, l)."""
     reservoir: Reservoir
     fitted_at: int = 0
-    """Rows that had been scored when calibration was last fitted."""
+    """Number of rows that had been scored when the calibration was last fitted."""
     inherited: float = 0.0
-    """Weight of the rows that ``fit`` saw, while its calibration is in use."""
+    """Weight of the rows that ``fit`` saw, as long as its calibration is in use."""
     provisional: bool = False
-    """Whether what needs scores could not be fitted yet."""
+    """Whether there were too few scores so far to fit everything that needs them."""
 
 
 def _learns_in_batches(self) -> bool:
     return hasattr(self._base_estimator(), "partial_fit")
 
 
-class IncrementalBase(RoutingMixin, CoupledBase):
-    """Base of coupled classifiers that have ``partial_fit`` where their estimator has it."""
+class PartialFitMixin(RoutingMixin, Predictions):
+    """Adds ``partial_fit`` to a coupled classifier, if its estimator has it."""
 
     stream_: Stream
+    class_totals_: Array
+    random_state: Any
+    calibration: Any
+    # Steps that the coupled classifier shares between fit and partial_fit.
+    _fit_or_restore: Callable[..., Any]
+    _check_samples: Callable[..., tuple[Any, NDArray]]
+    _make_combiner_and_code: Callable[..., tuple[Combiner, NDArray[np.int8], Any]]
+    _plan: Callable[[Combiner, int], Plan]
+    _bank_options: Callable[[], dict[str, Any]]
+    _set_up: Callable[..., None]
+    _fit_calibration: Callable[..., None]
+    _fit_combiner: Callable[..., None]
+    _fit_temperature: Callable[..., None]
 
     @available_if(_learns_in_batches)
     def partial_fit(self, X, y, classes=None, sample_weight=None, **partial_fit_params):
         """Learn from a batch of samples.
 
-        There where the estimator has ``partial_fit`` itself. The classes, the code and
-        the combiner are those of the first call, or of ``fit``, after which it may be
-        called to go on learning; ``fit`` starts anew. So are the scores that the binary
-        models are asked for: a ``calibration`` that needs others is refused. An error
-        leaves the model as it was.
+        Only available if the estimator has ``partial_fit`` itself. The first call, or
+        ``fit``, fixes the classes, the code, the combiner and the kind of scores that the
+        binary models return; a ``calibration`` that needs other scores is then an error.
+        ``partial_fit`` may be called after ``fit`` to continue learning; ``fit`` starts
+        again. If an error is raised, the model does not change.
 
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n, n_features)
-            A batch, as the estimator takes it.
+            A batch, in any form that the estimator accepts.
         y : array-like of shape (n,)
-            Class labels. A batch need not have all classes, nor more than one.
+            Class labels. A batch may lack classes, or have only one.
         classes : array-like of shape (k,), optional
-            All labels that will ever come. Needed at the first call only.
+            All labels of all batches. Needed at the first call only.
         sample_weight : array-like of shape (n,), optional
-            Weights: counts of samples, as in ``fit``. Rows of weight 0 are passed over, and
-            a batch that has no other rows changes nothing, except that the first one fixes
-            the classes.
+            Weights: counts of samples, as in ``fit``. Rows of weight 0 are ignored. A batch
+            without other rows changes nothing, except that the first batch fixes the classes.
         **partial_fit_params : dict
             Further arguments for the estimator's ``partial_fit``, by metadata routing
-            where that is enabled.
+            if that is enabled.
 
         Returns
         -------
@@ -103,27 +116,27 @@ class IncrementalBase(RoutingMixin, CoupledBase):
 
         Notes
         -----
-        Calibration, temperature and combiners that learn need scores of rows that were
-        not learned from. Every batch but the first is scored before it is learned, and
-        of these scores up to 400 rows of each class are kept, fewer where that is more
-        than 64 MB, but not fewer than 10. In a class that is full a new row takes the place
-        of one at random, so that rather new rows are kept; and only rows of the later
-        half of what came of a class are used. Still, these are scores of models that had
-        learned less than the present one: after few batches calibration is that of a
-        weaker model, and less confident than it should be. Rows are taken to be new: in a
-        second pass over the same rows their scores are no longer out of sample, and
-        calibration becomes over-confident. ``cv`` is not used, except that ``None`` means
-        no calibration and no temperature.
+        Calibration, temperature and trained combiners need scores of rows that the models
+        have not learned. Every batch but the first is scored before it is learned. Up to
+        400 rows of each class are kept with their scores, fewer if that is more than 64 MB,
+        but at least 10. If a class is full, a new row replaces a random one, so that newer
+        rows are more likely to be kept; and only the later half of the rows of a class is
+        used. These scores still come from models that had learned less than the present
+        ones: after few batches, probabilities are less confident than they should be. Do
+        not pass the same rows twice: their scores would not be out of sample, and
+        probabilities would be over-confident. ``cv`` is not used, except that ``None``
+        means no calibration and no temperature.
 
-        They are fitted again whenever a twentieth of the rows kept is new. Columns with
-        fewer than 10 scores of either side use the sigmoid of all others together. As long
-        as no column has more, margins are taken for log-odds, there is no temperature with
-        fewer than 50 rows, and predictions warn that they are provisional: pass the
-        data in several batches. What ``fit`` has calibrated stays in use until all
-        columns have enough scores, or as much has been learned again.
+        Calibration, temperature and trained combiners are fitted again whenever a twentieth
+        of the kept rows is new. Columns with fewer than 10 scores of a side use the
+        calibration of all other columns together. If no column has more, margins are read
+        as log-odds; a temperature needs 50 rows; and until then, predictions warn that they
+        are provisional: pass the data in several batches. The calibration of ``fit`` stays
+        in use until all columns have enough scores, or until as much data as ``fit`` saw has
+        been learned again.
 
-        Until a column has seen both of its sides, the one it has seen is certain, so that
-        a class not seen yet has next to no probability, unless the others contradict each
+        A column that has seen only one of its sides is certain of that side. So a class
+        without samples so far has almost no probability, unless the columns contradict each
         other.
 
         Examples
@@ -144,10 +157,10 @@ class IncrementalBase(RoutingMixin, CoupledBase):
 
     def _partial_fit(self, classes, X, y, sample_weight, params):
         X, y = self._check_batch(X, y, classes)
-        weights = check_weights(sample_weight, X, none_at_all=True)
+        weights = check_sample_weight(sample_weight, X, allow_all_zero=True)
         given = None if sample_weight is None else weights
         routed = self._route_partial_fit(given, params)
-        weights, routed = weights_in_use(routed, X, weights, none_at_all=True)
+        weights, routed = weights_in_use(routed, X, weights, allow_all_zero=True)
         plan = self._plan(self.combiner_, len(self.classes_))
         self._check_kind(plan.kind)
         rows = np.flatnonzero(weights > 0)
@@ -155,65 +168,61 @@ class IncrementalBase(RoutingMixin, CoupledBase):
             return self
         if not hasattr(self, "stream_"):
             self._continue_fit()
-        if plan.needs_scores:
+        if plan.source.gives_scores:
             self._score(X, y, weights, rows)
         self._learn(X, y, weights, rows, routed, plan.kind)
-        evidence = self._evidence(plan) if plan.needs_scores else None
-        if evidence is not None:
-            self._fit_on_scores(*evidence)
-            self.least_proba_ = np.zeros(len(self.classes_))  # more samples may come
+        if plan.source.gives_scores:
+            self._fit_on_reservoir(plan)
         return self
 
     # ------------------------------------------------------------------ input
 
     def _check_batch(self, X, y, classes):
-        """Return X and the class indices; at the first call fix what must not change."""
+        """Return X and the class indices; the first call fixes the classes and the code."""
         first = not self.__sklearn_is_fitted__()
         X, y = self._check_samples(X, y, reset=first)
         if n_samples(X) == 0:
-            raise ValueError("X has 0 sample(s): leave empty batches out.")
+            raise ValueError("X has 0 sample(s): do not pass empty batches.")
         if first:
             self._start(_first_classes(classes))
         elif classes is not None and not np.array_equal(_distinct(classes), self.classes_):
             raise ValueError(
                 f"classes=[{some_quoted(_distinct(classes))}] are not those of the first call, "
-                f"[{some_quoted(self.classes_)}]. They cannot change: leave classes out, or start "
-                "anew with a clone."
+                f"[{some_quoted(self.classes_)}]. They cannot change: omit classes, or start again "
+                "with a clone."
             )
         return X, _indices(y, self.classes_)
 
     def _start(self, classes: NDArray) -> None:
-        """Begin without any sample."""
-        self.classes_ = classes
-        self.combiner_, self.code_, seeds = self._begin(len(classes))
-        if self.combiner_.measure() is not None:
+        """Set up a model without samples."""
+        combiner, code, seeds = self._make_combiner_and_code(len(classes))
+        if combiner.measure() is not None:
             raise ValueError(
-                f"combiner {self.combiner_.key!r} needs the reliability of support vector "
+                f"combiner {combiner.key!r} needs the reliability of support vector "
                 "machines, which do not learn in batches. Use another combiner, or fit."
             )
+        self._set_up(classes, combiner, code)
         self.class_totals_ = np.zeros(len(classes))
-        self.calibration_, self.reliability_ = None, None
-        self.temperature_, self.least_proba_ = 1.0, np.zeros(len(classes))
-        plan = self._plan(self.combiner_, len(classes))
+        plan = self._plan(combiner, len(classes))
         learners = new_learners(self._base_estimator(), self.code_.shape[1], seeds)
         none = sides_in(self.code_, self.class_totals_)
         self.bank_ = bank_of(learners, none, none, plan.kind)
         self.stream_ = Stream(
-            learners, none, self._new_reservoir(seeds), provisional=plan.needs_scores
+            learners, none, self._new_reservoir(seeds), provisional=plan.source.gives_scores
         )
 
     def _check_kind(self, kind: ScoreKind) -> None:
-        """Refuse scores on another scale than those that have been kept and calibrated."""
+        """Raise an error if new scores would be of another kind than the stored ones."""
         if kind != self.bank_.kind:
             raise ValueError(
-                f"with calibration={self.calibration!r} and the estimator as it is, the binary "
-                f"models are asked for another kind of score ({kind}) than when learning began "
-                f"({self.bank_.kind}), and the two cannot be mixed. Set the parameters back to "
-                "what they were, or start anew with fit or a clone."
+                f"with calibration={self.calibration!r} and this estimator, the binary models "
+                f"return another kind of score ({kind}) than when learning began "
+                f"({self.bank_.kind}), and the two cannot be mixed. Restore the earlier "
+                "parameters, or start again with fit or a clone."
             )
 
     def _continue_fit(self) -> None:
-        """Go on with the models that ``fit`` left."""
+        """Continue with the models of ``fit``."""
         n_columns, seeds = self.code_.shape[1], None
         if self.random_state is not None:
             seeds = check_random_state(self.random_state).randint(2**31 - 1, size=n_columns)
@@ -239,7 +248,7 @@ class IncrementalBase(RoutingMixin, CoupledBase):
     # ------------------------------------------------------------------ learning
 
     def _score(self, X, y: Indices, weights: Array, rows: Indices) -> None:
-        """Keep scores of the batch, by the models as they are before they learn it."""
+        """Store scores of the batch, by the models before they learn it."""
         started = ~self.bank_.constant
         if len(rows) == 0 or not started.any():
             return
@@ -269,59 +278,73 @@ class IncrementalBase(RoutingMixin, CoupledBase):
         self.bank_ = bank_of(learners, seen, known, kind)
         self.stream_ = replace(self.stream_, learners=learners, seen=seen)
 
-    def _evidence(self, plan: Plan) -> tuple[Any, ...] | None:
-        """Return what calibration is to be fitted on; None where it stays as it is."""
+    def _fit_on_reservoir(self, plan: Plan, fresh: float = 0.05) -> None:
+        """Fit calibration, combiner and temperature on stored scores, if enough are new.
+
+        ``fresh`` is the share of stored rows that must be new.
+        """
         stream, reservoir = self.stream_, self.stream_.reservoir
-        seen = int(reservoir.offered.sum())
-        if seen - stream.fitted_at < FRESH * len(reservoir) and not stream.provisional:
-            return None
-        scores, y, weights = reservoir.later_half()
+        n_seen = int(reservoir.offered.sum())
+        if n_seen - stream.fitted_at < fresh * len(reservoir) and not stream.provisional:
+            return
+        values, y, weights = reservoir.later_half()
         sides = self.code_[y]
-        enough = _enough(scores, sides)
+        enough = _enough_scores(values, sides)
         if not (enough.all() or reservoir.offered_weight.sum() >= stream.inherited):
-            return None
-        # What has seen one side only till now will answer this.
-        constant = self.bank_.constant
-        scores[:, constant] = self.bank_.constants()
-        whole = bool((~np.isnan(scores).any(axis=1)).sum() >= ENOUGH_ROWS)
-        needs_whole = plan.tempered or self.combiner_.learns
-        calibrated = plan.method is None or bool(enough.any())
-        lacking = not calibrated or (needs_whole and not whole)
+            return
+        # Columns that have seen one side only: what they will answer from now on.
+        values[:, self.bank_.constant] = self.bank_.constants()
+        scores = DenseScores(values, y, self.code_, weights, sides=sides * enough)
+        has_rows = len(scores.complete_rows()) >= ENOUGH_ROWS
+        calibrated = plan.calibration is None or bool(enough.any())
+        needs_rows = plan.tempered or self.combiner_.learns
+        lacking = not calibrated or (needs_rows and not has_rows)
         self.stream_ = replace(
-            stream, fitted_at=seen, inherited=0.0, provisional=stream.provisional and lacking
+            stream, fitted_at=n_seen, inherited=0.0, provisional=stream.provisional and lacking
         )
-        if not calibrated:
-            if not stream.provisional:  # what there is, is better
-                return None
-            self.calibration_ = _of_log_odds(len(enough))
+        if calibrated:
+            self._fit_after_bank(scores, plan.calibration, plan.tempered, has_rows)
+        elif stream.provisional:  # otherwise, the calibration in use is better
+            self.calibration_ = _log_odds_calibration(len(enough))
+            self._fit_after_bank(scores, None, plan.tempered, has_rows)
+
+    def _fit_after_bank(
+        self,
+        scores: OutOfSampleScores,
+        calibration: type[Calibration] | None,
+        tempered: bool,
+        has_rows: bool,
+    ) -> None:
+        """Fit calibration, combiner and temperature; the last two if there are enough rows."""
         if self.combiner_.learns:
-            if not whole:
-                return None
+            if not has_rows:
+                return
             self.combiner_ = clone(self.combiner_)
-        method = plan.method if calibrated else None
-        return scores, y, weights, method, plan.tempered and whole, sides * enough
+        self._fit_calibration(scores, calibration)
+        self._fit_combiner(scores)
+        if tempered and has_rows:
+            self._fit_temperature(scores, None)
+        self.least_proba_ = np.zeros(len(self.classes_))  # more samples may come
 
     def _before_predicting(self) -> None:
         if not hasattr(self, "stream_") or not self.stream_.provisional:
             return
         if self.combiner_.learns:
             raise NotFittedError(
-                f"combiner {self.combiner_.key!r} learns from scores of rows before they are "
-                f"learned from, and there are less than {ENOUGH_ROWS} yet: call partial_fit with "
+                f"combiner {self.combiner_.key!r} is trained on scores of rows before they are "
+                f"learned, and there are fewer than {ENOUGH_ROWS} so far: call partial_fit with "
                 "further batches."
             )
-        warnings.warn(
+        warn(
             "probabilities are provisional: calibration and temperature are fitted on scores of "
-            "rows before they are learned from, and there are too few yet. Call partial_fit with "
-            "further batches, or with the data in several.",
-            UserWarning,
-            stacklevel=4,
+            "rows before they are learned, and there are too few so far. Call partial_fit with "
+            "further batches, or split the data into several batches."
         )
 
     # ------------------------------------------------------------------ routing
 
     def _route_partial_fit(self, sample_weight, params) -> Mapping[str, Any]:
-        """Return what goes to the estimator's ``partial_fit``."""
+        """Return the arguments of the estimator's ``partial_fit``."""
         if routing_enabled():
             routed = process_routing(self, "partial_fit", sample_weight=sample_weight, **params)
             return routed.estimator.partial_fit
@@ -346,14 +369,14 @@ class IncrementalBase(RoutingMixin, CoupledBase):
 def _first_classes(classes) -> NDArray:
     if classes is None:
         raise ValueError(
-            "classes must be given at the first call of partial_fit: all labels that will ever "
-            "come, such as classes=np.unique(y_of_all_batches)."
+            "classes must be given at the first call of partial_fit: all labels of all batches, "
+            "such as classes=np.unique(y_of_all_batches)."
         )
     labels = _distinct(classes)
     if len(labels) < 2:
         raise ValueError(
-            f"classes=[{some_quoted(labels)}] has only one class or none: there is nothing to tell "
-            "apart. Pass at least two."
+            f"classes=[{some_quoted(labels)}] has only one class or none: there is nothing to "
+            "distinguish. Pass at least two."
         )
     return labels
 
@@ -362,32 +385,34 @@ def _distinct(classes) -> NDArray:
     labels = column_or_1d(classes)
     check_labels(labels, "classes")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError(f"classes=[{some_quoted(labels)}] has NaN or infinity: leave it out.")
+        raise ValueError(f"classes=[{some_quoted(labels)}] has NaN or infinity: remove it.")
     return np.unique(labels)
 
 
 def _indices(y: NDArray, classes: NDArray) -> Indices:
-    """Return where the labels are among the classes."""
+    """Return the class indices of the labels."""
     places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     unknown = y[classes[places] != y]
     if len(unknown):
         raise ValueError(
-            f"y holds {quoted(unknown[0])}, which is none of the classes of the first call, "
-            f"[{some_quoted(classes)}]. Classes cannot be added: leave such rows out, or start "
-            "anew with all classes."
+            f"y holds {quoted(unknown[0])}, which is not among the classes of the first call, "
+            f"[{some_quoted(classes)}]. Classes cannot be added: drop such rows, or start again "
+            "with all classes."
         )
     return places
 
 
-def _of_log_odds(n_columns: int) -> Sigmoid:
-    """Return the sigmoids that take margins for log-odds."""
+def _log_odds_calibration(n_columns: int) -> Sigmoid:
+    """Return the sigmoids that read margins as log-odds."""
     sigmoid = Sigmoid()
     sigmoid.slopes_, sigmoid.intercepts_ = np.full(n_columns, -1.0), np.zeros(n_columns)
     return sigmoid
 
 
-def _enough(scores: Array, sides: NDArray[np.int8]) -> NDArray[np.bool_]:
-    """Whether each column has scores of both sides to be calibrated by."""
+def _enough_scores(
+    scores: Array, sides: NDArray[np.int8], of_a_side: int = 10
+) -> NDArray[np.bool_]:
+    """Return which columns have at least ten scores of both sides, to be calibrated alone."""
     known = ~np.isnan(scores)
     positive, negative = (known & (sides > 0)).sum(axis=0), (known & (sides < 0)).sum(axis=0)
-    return np.minimum(positive, negative) >= ENOUGH_OF_A_SIDE
+    return np.minimum(positive, negative) >= of_a_side

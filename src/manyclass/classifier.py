@@ -1,23 +1,287 @@
-"""CoupledClassifier: any binary classifier x code x calibration x combiner."""
+"""CoupledClassifier: any binary classifier x code x calibration x combiner.
+
+:meth:`CoupledBase._fit` connects the parts in the order of the data: code, bank,
+out-of-sample scores, calibration, combiner, temperature.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, check_random_state, get_tags, indexable
+from sklearn.utils.validation import check_consistent_length, column_or_1d, has_fit_parameter
 
+from manyclass import codes
+from manyclass._lib.jobs import check_in_memory, check_n_jobs, kept_on_workers
+from manyclass._lib.labels import check_targets
+from manyclass._lib.messages import quoted
+from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.routing import offers_weights_if_taken
-from manyclass.batches import IncrementalBase
-from manyclass.combiners.base import Combiner
+from manyclass._lib.rows import is_by_columns
+from manyclass._lib.sklearn import check_any_rows, check_sample_weight
+from manyclass._lib.weights import class_sizes, column_sizes, weights_in_use
+from manyclass.banks import Bank, fit_bank, read_by_bank
+from manyclass.banks.svm.callable_kernel import takes_any_rows
+from manyclass.batches import PartialFitMixin
+from manyclass.calibration import Calibration
+from manyclass.calibration.crossfitting import calibrate, left_out_probabilities
+from manyclass.calibration.plan import Plan, make_plan
+from manyclass.combiners.base import Combiner, own_copy
+from manyclass.combiners.coupling.base import CouplingRule, warn_unconverged, warn_undetermined
+from manyclass.predicting import Predictions
+from manyclass.scaling.temperature import (
+    FLOOR,
+    fit_temperature,
+    least_probabilities,
+    rows_for_temperature,
+)
+from manyclass.scores.leave_one_out import FitPart
+from manyclass.scores.out_of_sample import OutOfSampleScores
 
 
-class CoupledClassifier(IncrementalBase):
+class CoupledBase(Predictions, ABC):
+    """Base of the coupled classifiers.
+
+    Subclasses have the parameters ``code``, ``combiner``, ``calibration``, ``cv``,
+    ``temperature``, ``n_jobs`` and ``random_state``, and choose the binary classifier.
+    """
+
+    @abstractmethod
+    def _base_estimator(self):
+        """Return the unfitted binary classifier."""
+
+    @abstractmethod
+    def _route(self, estimator, labels, sample_weight, fit_params) -> Bunch:
+        """Return the arguments of the estimator's ``fit`` and the splitter's ``split``.
+
+        Further arguments of :func:`fit_bank` may be in ``bank``.
+        """
+
+    @abstractmethod
+    def _bank_options(self) -> dict[str, Any]:
+        """Return further options for the bank."""
+
+    def _fit_or_restore(self, X, y, sample_weight, fit_params, fit=None):
+        """Fit; after an error or an interrupt the estimator is as it was before."""
+        with unchanged_on_error(self):
+            return (fit or self._fit)(X, y, sample_weight, fit_params)
+
+    def _fit(self, X, y, sample_weight, fit_params):
+        X, y, classes = self._check_input(X, y)
+        combiner, code, seeds = self._make_combiner_and_code(len(classes))
+        plan = self._plan(combiner, len(classes))
+        weights, fit_params, routed = self._weigh(X, classes[y], sample_weight, fit_params)
+        folds = plan.source.make_folds(X, y, classes, routed.splitter.split, weights > 0)
+        X_bank = read_by_bank(self._base_estimator(), X, plan.kind, fit_params)
+        fit_part = self._bank_fitter(X_bank, y, code, plan, fit_params, seeds, routed)
+        self._set_up(classes, combiner, code)
+        self.class_totals_ = class_sizes(y, len(classes), weights)
+        self.weights_ = np.maximum(column_sizes(y, code, weights), FLOOR)
+        measure = combiner.measure()
+        evidence: Any = None
+        with kept_on_workers(X_bank, y, code, *fit_params.values()):  # for all columns and folds
+            self.bank_ = fit_part(None, None)
+            if measure is not None:  # before folds are fitted: not all learners support it
+                evidence = self.bank_.evidence(X_bank, y, code, weights)
+            scores = plan.source.scores(
+                self.bank_,
+                fit_part,
+                X_bank,
+                y,
+                code,
+                weights,
+                folds,
+                enough=self._enough_left_out(plan),
+                all_rows=measure is not None,
+            )
+        if scores is not None:
+            needed = plan.calibration is not None or combiner.learns
+            scores.check_sides(classes, needed=needed, tempered=plan.tempered)
+        if measure is not None:
+            known = None if scores is None else scores.dense()
+            self.reliability_ = measure.fit(X, y, code, evidence, known)
+        if scores is not None:
+            self._fit_calibration(scores, plan.calibration)
+            self._fit_combiner(scores)
+            if plan.tempered:
+                self._fit_temperature(scores, plan.calibration)
+                counts = np.bincount(y[weights > 0], minlength=len(classes))
+                self.least_proba_ = least_probabilities(counts, self.class_totals_)
+        self.bank_.own_rows()
+        return self
+
+    # ------------------------------------------------------------------ the steps of fit
+
+    def _check_input(self, X, y):
+        """Return X, the class indices and the classes."""
+        # Sparse columns stay as they are: a full conversion would be one more copy.
+        X, y = self._check_samples(X, y, reset=True, sparse=("csr", "csc"))
+        classes, indices = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has only one class, {quoted(classes[0])}: there is nothing to distinguish. "
+                "Pass samples of at least two classes."
+            )
+        return X, indices, classes
+
+    def _check_samples(self, X, y, reset: bool, sparse: tuple[str, ...] = ("csr",)):
+        """Return X and y, checked to have the same length and the right dimensions."""
+        check_in_memory(X)
+        check_targets(y)
+        any_rows = self._takes_any_rows()
+        X = check_any_rows(self, X, reset=reset, sparse=sparse, of_any_shape=any_rows)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        return (X, y) if is_by_columns(X) else indexable(X, y)  # which would convert it
+
+    def _takes_any_rows(self) -> bool:
+        return takes_any_rows(self._base_estimator())
+
+    def _make_combiner_and_code(
+        self, k: int
+    ) -> tuple[Combiner, NDArray[np.int8], NDArray[np.int64] | None]:
+        """Return the combiner, the code, and a seed for each column."""
+        rng = check_random_state(self.random_state)
+        combiner = own_copy(self.combiner)
+        code = self._make_code(k, combiner, rng)
+        seeds = rng.randint(2**31 - 1, size=code.shape[1])
+        return combiner, code, None if self.random_state is None else seeds
+
+    def _make_code(self, k: int, combiner: Combiner, rng) -> NDArray[np.int8]:
+        if isinstance(self.code, str):
+            # With two classes, all codes are the same single problem.
+            name = "one-vs-one" if k == 2 and self.code in codes.NAMES else self.code
+            code = codes.by_name(name, k, random_state=rng)
+        else:
+            matrix = self.code(k) if callable(self.code) else self.code
+            code = codes.check_code(matrix, n_classes=k)
+        combiner.check_code(code)
+        if isinstance(combiner, CouplingRule) and not codes.is_identifiable(code):
+            combiner.check_identifiable(code)
+            warn_undetermined(code, combiner)
+        return code
+
+    def _plan(self, combiner: Combiner, k: int) -> Plan:
+        """Check the parameters, and return what has to be fitted."""
+        check_n_jobs(self.n_jobs)
+        return make_plan(
+            self._base_estimator(),
+            combiner,
+            k,
+            calibration=self.calibration,
+            cv=self.cv,
+            temperature=self.temperature,
+        )
+
+    def _weigh(self, X, labels, sample_weight, fit_params):
+        """Return the sample weights, the arguments of the estimator, and all routed arguments."""
+        weights = check_sample_weight(sample_weight, X)
+        given = None if sample_weight is None else weights
+        routed = self._route(self._base_estimator(), labels, given, fit_params)
+        # If the machines use class weights, so do the probabilities.
+        weights, fit_params = weights_in_use(routed.estimator.fit, X, weights)
+        return weights, fit_params, routed
+
+    def _bank_fitter(
+        self, X, y, code, plan: Plan, fit_params: Mapping[str, Any], seeds, routed: Bunch
+    ) -> FitPart:
+        """Return a function that fits a bank on some rows and columns; None means all."""
+        estimator = self._base_estimator()
+        options = dict(self._bank_options(), **routed.get("bank", {}))
+
+        def fit_part(rows, columns) -> Bank:
+            return fit_bank(
+                estimator,
+                X,
+                y,
+                code if columns is None else code[:, columns],
+                plan.kind,
+                rows=rows,
+                fit_params=fit_params,
+                seeds=seeds if seeds is None or columns is None else seeds[columns],
+                n_jobs=self.n_jobs,
+                borrow=True,
+                **options,
+            )
+
+        return fit_part
+
+    def _set_up(self, classes: NDArray, combiner: Combiner, code: NDArray[np.int8]) -> None:
+        """Set the attributes of a model that nothing was fitted for yet."""
+        self.__dict__.pop("stream_", None)  # of partial_fit
+        self.classes_, self.combiner_, self.code_ = classes, combiner, code
+        self.calibration_, self.reliability_ = None, None
+        self.temperature_, self.least_proba_ = 1.0, np.zeros(len(classes))
+
+    def _enough_left_out(self, plan: Plan) -> int | None:
+        """Return after how many left-out rows folds may stop; None to fit all folds.
+
+        With thousands of columns, and scores that only the temperature needs, some folds give
+        enough rows.
+        """
+        only_tempered = plan.calibration is None and not self.combiner_.learns
+        many = self.code_.shape[1] > self._row_blocks.many_columns
+        return self._rows_for_temperature() if only_tempered and many else None
+
+    def _rows_for_temperature(self) -> int:
+        return rows_for_temperature(*self.code_.shape)
+
+    def _fit_calibration(
+        self, scores: OutOfSampleScores, calibration: type[Calibration] | None
+    ) -> None:
+        if calibration is not None:
+            self.calibration_ = calibrate(calibration, scores)
+
+    def _fit_combiner(self, scores: OutOfSampleScores) -> None:
+        if not self.combiner_.learns or self.reliability_ is not None:
+            return
+        rows, folds = scores.complete_rows(), {}
+        if scores.fold_numbers is not None and has_fit_parameter(self.combiner_, "folds"):
+            folds["folds"] = scores.fold_numbers[rows]
+        self.combiner_.fit(scores[rows], scores.y[rows], self.code_, scores.weights[rows], **folds)
+
+    def _fit_temperature(
+        self, scores: OutOfSampleScores, calibration: type[Calibration] | None
+    ) -> None:
+        """Fit the temperature, on at most some thousand rows that have scores in all columns.
+
+        ``calibration`` is fitted again without some of the rows, if there are few; None uses
+        the calibration of all rows.
+        """
+        rows, enough = scores.complete_rows(), self._rows_for_temperature()
+        if len(rows) == 0:
+            return
+        if len(rows) > enough:
+            rows = np.random.default_rng(0).choice(rows, enough, replace=False)
+        parts = []
+        for part, r in left_out_probabilities(self.calibration_, calibration, scores, rows):
+            p, _, converged = self._combine(r)
+            parts.append((part, p, converged))
+        rows, p, converged = (np.concatenate(part) for part in zip(*parts, strict=True))
+        warn_unconverged(self.combiner_, converged)
+        self.temperature_ = fit_temperature(p, scores.y[rows], scores.weights[rows])
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        base = get_tags(self._base_estimator())
+        tags.input_tags.sparse = base.input_tags.sparse
+        tags.input_tags.allow_nan = base.input_tags.allow_nan
+        tags.input_tags.categorical = base.input_tags.categorical
+        tags.input_tags.pairwise = base.input_tags.pairwise
+        return tags
+
+
+class CoupledClassifier(PartialFitMixin, CoupledBase):
     """Multiclass classifier with coupled probabilities from binary classifiers.
 
-    A code matrix turns the classes into binary problems, one clone of
-    ``estimator`` learns each, its scores become probabilities where they are not,
-    and the combiner couples them into one distribution over the classes.
+    A code matrix turns the classes into binary problems. One clone of ``estimator``
+    learns each problem. A calibration turns its scores into binary probabilities,
+    and the combiner couples these into one distribution over the classes.
 
     Parameters
     ----------
@@ -33,26 +297,26 @@ class CoupledClassifier(IncrementalBase):
         :mod:`manyclass.combiners.softmax`), which give ``predict_proba``; or a label decoder (see
         :mod:`manyclass.combiners.decoding`, :mod:`manyclass.combiners.srm_drm`), which does not.
     calibration : {"auto", "sigmoid", "robust-sigmoid", "isotonic"} or None, default="auto"
-        How scores become probabilities: by Platt's sigmoid, one that long tails of the
-        scores do not bend (:class:`~manyclass.calibration.RobustSigmoid`), or isotonic
-        regression. "auto" takes the estimator's own ``predict_proba`` where it has one
-        and Platt's sigmoid otherwise; ``None`` takes ``predict_proba`` as it is. Label
-        decoders take scores as they are.
+        How scores become probabilities: by Platt's sigmoid, by a sigmoid that is robust
+        to long tails of the scores (:class:`~manyclass.calibration.RobustSigmoid`), or by
+        isotonic regression. "auto" uses the estimator's own ``predict_proba`` if it has
+        one and Platt's sigmoid otherwise; ``None`` uses ``predict_proba`` unchanged.
+        Label decoders use scores unchanged.
     cv : int, splitter, iterable of splits, "loo" or None, default=5
-        Folds for the out-of-sample scores that calibration, temperature and combiners
-        that learn are fitted on. "loo" is analytic leave-one-out, for
+        Folds for the out-of-sample scores that calibration, temperature and trained
+        combiners are fitted on. "loo" is analytic leave-one-out, for
         :class:`~sklearn.svm.SVC`, :class:`~sklearn.svm.NuSVC` and
         :class:`~manyclass.learners.KernelLogisticRegression`: nothing is fitted
-        twice, but for columns where it cannot be trusted, which a warning tells of.
-        ``None`` means none of these.
+        twice, except columns where it is not reliable, which a warning reports.
+        ``None`` means no out-of-sample scores.
     temperature : bool, default=True
         Raise the coupled probabilities to the power that fits the out-of-sample
-        ones best. Coupling leaves them under-confident; labels do not change.
+        ones best. Coupled probabilities are under-confident; labels do not change.
         Not used for two classes, where nothing is coupled.
     n_jobs : int, optional
         Parallel jobs for fitting columns, and threads for coupling.
     random_state : int, RandomState or None, default=None
-        Seed of random codes and of estimators whose own seed is left open.
+        Seed of random codes and of estimators whose own ``random_state`` is None.
     verbose : int, default=0
         Passed to joblib.
 
@@ -63,9 +327,9 @@ class CoupledClassifier(IncrementalBase):
     code_ : int8 ndarray of shape (k, l)
         The code matrix.
     estimators_ : list of l fitted binary classifiers
-        Class 1 is the positive side of the column. Of kernel machines, which are kept
-        together, they are views with ``decision_function``, ``predict`` and what the
-        machine consists of, and cannot be cloned.
+        Class 1 is the positive side of the column. Kernel machines are stored together:
+        their entries are views with ``decision_function``, ``predict`` and the fitted
+        attributes of the machine, and cannot be cloned.
     combiner_ : Combiner
         The combiner in use.
     weights_ : ndarray of shape (l,)
@@ -75,14 +339,14 @@ class CoupledClassifier(IncrementalBase):
     temperature_ : float
         The power applied to coupled probabilities; 1 where none was fitted.
     least_proba_ : ndarray of shape (k,)
-        What the temperature leaves every class: 0, and half its share in the training set where
-        the class has a single sample, of which none can be left out.
+        Lower bound of each class probability: 0, or half of the class's share in the training
+        set if the class has a single sample, which cannot be left out.
     reliability_ : Reliability or None
-        What the decoders "srm" and "drm" weigh the machines by.
+        Reliability of the machines, for the decoders "srm" and "drm".
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of str
-        Names of the features, where X has them.
+        Names of the features, if X has them.
 
     See Also
     --------
@@ -127,23 +391,23 @@ class CoupledClassifier(IncrementalBase):
 
     @offers_weights_if_taken
     def fit(self, X, y, sample_weight=None, **fit_params):
-        """Fit the binary models, then what turns their scores into probabilities.
+        """Fit the binary models, the calibration, the combiner and the temperature.
 
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n, n_features)
-            Training data, as the estimator takes it.
+            Training data, in any form that the estimator accepts.
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
             Weights, used by the estimator, the calibration and the temperature. They are
-            counts of samples: a weight of 2 is a copy, and weights that sum to 1 are taken for
-            one sample in all, on which little can be calibrated. Scale weights that only say
-            what matters more to sum to n. Only where the estimator's ``fit`` takes them, or by
-            metadata routing, which leaves out the estimator if it did not request them.
+            counts of samples: a weight of 2 is a copy, and weights that sum to 1 mean one
+            sample in all, which is too little to calibrate on. If weights only express
+            importance, scale them to sum to n. They need an estimator whose ``fit`` takes
+            them, or metadata routing, where the estimator gets them only if it requests them.
         **fit_params : dict
             Further arguments for the estimator's ``fit`` and the splitter, by
-            metadata routing where that is enabled.
+            metadata routing if that is enabled.
 
         Returns
         -------

@@ -1,9 +1,10 @@
-"""What all fitted coupled classifiers share: the way from rows to class probabilities."""
+"""Prediction, shared by all coupled classifiers: from rows to class probabilities."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,35 @@ from manyclass.calibration import Calibration
 from manyclass.combiners.base import Combination, Combiner, resolve
 from manyclass.combiners.coupling.base import couple_blocks, read_columns, warn_unconverged
 from manyclass.scaling.temperature import apply_temperature
-from manyclass.scores.crossfit import check_no_nan
+from manyclass.scores.out_of_sample import check_no_nan
 
-BLOCK_ENTRIES = 2**18  # scores held at a time: 2 MB
-MANY_COLUMNS = 2000
-ROWS, MANY_ENTRIES = 128, 2**22  # with so many, blocks are larger: up to 128 rows or 32 MB
-TINY = np.finfo(np.float64).smallest_subnormal
+
+@dataclass(frozen=True)
+class RowBlocks:
+    """How many rows to predict at a time.
+
+    Parameters
+    ----------
+    entries : int
+        Scores held at a time: 2 MB.
+    many_columns : int
+        With more columns than this, blocks have up to ``rows`` rows or ``many_entries`` scores.
+    rows : int
+    many_entries : int
+        32 MB.
+    """
+
+    entries: int = 2**18
+    many_columns: int = 2000
+    rows: int = 128
+    many_entries: int = 2**22
+
+    def size(self, n_columns: int) -> int:
+        """Return the number of rows of a block."""
+        rows = max(1, self.entries // n_columns)
+        if n_columns > self.many_columns:
+            rows = max(rows, min(self.rows, self.many_entries // n_columns))
+        return rows
 
 
 def _combiner_of(self) -> Combiner:
@@ -40,10 +64,12 @@ def _couples(self) -> bool:
 
 
 class Predictions(ClassifierMixin, BaseEstimator):
-    """Scores, calibration, combiner and temperature, a block of rows at a time.
+    """Applies scores, calibration, combiner and temperature to one block of rows at a time.
 
-    All of them are found by a subclass's ``fit``.
+    Subclasses fit them.
     """
+
+    _row_blocks: ClassVar[RowBlocks] = RowBlocks()
 
     classes_: NDArray
     code_: NDArray[np.int8]
@@ -57,7 +83,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
     n_jobs: int | None
 
     def predict(self, X):
-        """Return the most probable class of each row (decoders: of the highest score).
+        """Return the most probable class of each row (decoders: the class with the highest score).
 
         Parameters
         ----------
@@ -71,7 +97,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
         return self.classes_[winners.astype(np.intp)]
 
     def score(self, X, y, sample_weight=None):
-        """Return the share of labels that are right.
+        """Return the share of correct labels.
 
         Parameters
         ----------
@@ -88,7 +114,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if self.classes_.dtype.kind not in "OS" or isinstance(self.classes_[0], str):
             return super().score(X, y, sample_weight)
-        # Labels of types that scikit-learn's metrics do not know.
+        # Labels of types that scikit-learn's metrics do not support.
         return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
 
     @available_if(_gives_probabilities)
@@ -123,7 +149,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
             return np.log(p, out=p)
 
     def decision_function(self, X):
-        """Return class scores: log-probabilities, or what the decoder compares.
+        """Return class scores: log-probabilities, or the scores of the decoder.
 
         Parameters
         ----------
@@ -132,11 +158,12 @@ class Predictions(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n, k), or (n,) for two classes
-            For two classes the score of the second over the first.
+            For two classes, the score of the second minus that of the first.
         """
         values = self._class_values(X)
         if self.combiner_.gives_probabilities:
-            np.log(np.maximum(values, TINY, out=values), out=values)
+            smallest = np.finfo(np.float64).smallest_subnormal
+            np.log(np.maximum(values, smallest, out=values), out=values)
         return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
 
     @available_if(_couples)
@@ -151,7 +178,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n,)
             The weighted root-mean-square difference between the binary
-            probabilities and those that the coupled ones imply; 0 where they agree.
+            probabilities and those implied by the coupled ones; 0 if they agree.
         """
 
         def of_block(values, rows):
@@ -168,10 +195,10 @@ class Predictions(ClassifierMixin, BaseEstimator):
         return self._by_blocks(X, of_block, 1)[:, 0]
 
     def _before_predicting(self) -> None:
-        """Say what has to be known about the answer."""
+        """Raise or warn if predictions are not final."""
 
     def _class_values(self, X, only_winner: bool = False) -> NDArray[np.float64]:
-        """Return what the combiner says of each class, or the index of the highest alone."""
+        """Return the class values of the combiner, or only the index of the highest."""
         check_is_fitted(self)
         self._before_predicting()
         converged = [np.ones(0, dtype=np.bool_)]
@@ -183,7 +210,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
             return answer.argmax(axis=1)[:, None] if only_winner else answer
 
         answer = self._by_blocks(X, of_block, 1 if only_winner else len(self.classes_))
-        warn_unconverged(self.combiner_, np.concatenate(converged), stacklevel=4)
+        warn_unconverged(self.combiner_, np.concatenate(converged))
         return answer
 
     def _by_blocks(
@@ -197,19 +224,15 @@ class Predictions(ClassifierMixin, BaseEstimator):
         """Score, calibrate and combine a block of rows at a time."""
         check_is_fitted(self)
         check_in_memory(X, len(self.classes_))
-        if getattr(X, "ndim", 0) == 2 and X.shape[0] == 0:  # as parts of large data may be
+        if getattr(X, "ndim", 0) == 2 and X.shape[0] == 0:  # possible for parts of large data
             validate_data(self, X, reset=False, skip_check_array=True)
             return np.empty((0, width))
         X = check_any_rows(
             self, X, reset=False, sparse=("csr", "csc"), of_any_shape=self._takes_any_rows()
         )
-        n, n_columns = n_samples(X), self.code_.shape[1]
-        rows = max(1, BLOCK_ENTRIES // n_columns)
-        if n_columns > MANY_COLUMNS:
-            rows = max(rows, min(ROWS, MANY_ENTRIES // n_columns))
-        out = np.empty((n, width))
+        out = np.empty((n_samples(X), width))
         scores_of = self.bank_.scorer()
-        for place, block in blocks_of_rows(X, rows):
+        for place, block in blocks_of_rows(X, self._row_blocks.size(self.code_.shape[1])):
             values = scores_of(block)
             check_no_nan(values, np.arange(place.start, place.stop))
             if calibrated and self.calibration_ is not None:
@@ -225,7 +248,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
         return hasattr(self, "bank_")
 
     def _combine(self, values: NDArray[np.float64], rows=None) -> Combination:
-        """Combine values; ``rows`` are those of X that they belong to."""
+        """Combine values of the given rows of X."""
         weights = self.weights_
         if self.reliability_ is not None:
             weights = self.reliability_.of(rows, values)

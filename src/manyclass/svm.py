@@ -18,9 +18,9 @@ from manyclass._lib.weights import class_weights, without_negative
 from manyclass.banks import KernelBank
 from manyclass.banks.svm.solver import WeightFactors
 from manyclass.calibration import Sigmoid
+from manyclass.classifier import CoupledBase
 from manyclass.codes import pair_columns
 from manyclass.combiners.base import Combiner
-from manyclass.fitting import CoupledBase
 
 
 class CoupledSVC(CoupledBase):

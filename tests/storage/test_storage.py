@@ -32,7 +32,7 @@ from manyclass._lib import files as _files
 from manyclass.app.columns import column_transformer
 from manyclass.combiners import base as combining
 from manyclass.combiners.srm_drm import DynamicReliabilityDecoder
-from manyclass.fitting import CoupledBase
+from manyclass.classifier import CoupledBase
 from manyclass.learners import (
     BinnedNaiveBayes,
     BoostedNaiveBayes,

@@ -1,4 +1,4 @@
-"""Labels of classes: of any type that has an order, and none of them missing."""
+"""Checks of class labels: of any type that has an order, and without missing labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from manyclass._lib.messages import quoted
 
 
 def check_targets(y) -> None:
-    """Find labels that are no classes, as scikit-learn does, but let unusual types pass."""
+    """Raise an error for labels that are no classes, as scikit-learn does; allow unusual types."""
     labels = np.asarray(y)
     check_labels(labels)
     if not _is_unusual(labels):
@@ -20,9 +20,9 @@ def check_targets(y) -> None:
 
 
 def _is_unusual(y: NDArray) -> bool:
-    """Tell whether labels are of a type that scikit-learn refuses, but that has an order.
+    """Whether labels are of a type that scikit-learn refuses, but that has an order.
 
-    Such as dates, fractions, tuples, bytes and large integers.
+    Examples are dates, fractions, tuples, bytes and large integers.
     """
     if y.ndim != 1 or y.size == 0:
         return False
@@ -30,7 +30,7 @@ def _is_unusual(y: NDArray) -> bool:
 
 
 def check_labels(y: NDArray, name: str = "y") -> None:
-    """Find labels that are missing, or without an order; ``name`` is the argument's."""
+    """Raise an error for labels that are missing or have no order; ``name`` is the argument."""
     if _is_unusual(y):
         _check_order(y, name)
     if y.dtype.kind in "mM" and np.isnat(y).any():
@@ -56,12 +56,12 @@ def _check_order(y: NDArray, name: str) -> None:
         )
     try:
         ordered = np.sort(y)
-    except (TypeError, ValueError) as error:  # arrays are neither more nor less
+    except (TypeError, ValueError) as error:  # arrays cannot be ordered
         raise TypeError(
             f"{name} has labels without an order ({error}): make them texts, or of one type."
         ) from error
     apart = next(((a, b) for a, b in pairwise(ordered) if not (a == b or a < b)), None)
-    if apart is not None:  # of sets one may be neither less nor more than the other
+    if apart is not None:  # of two sets, neither need be less
         raise TypeError(
             f"{name} has labels without an order, such as {quoted(apart[0])} and "
             f"{quoted(apart[1])}: make them texts."
@@ -69,7 +69,7 @@ def _check_order(y: NDArray, name: str) -> None:
 
 
 def _is_missing(label) -> bool:
-    """Tell whether a label is None, or not the same as itself, or will not be compared at all."""
+    """Whether a label is None, differs from itself, or cannot be compared at all."""
     try:
         return label is None or bool(label != label)
     except (TypeError, ArithmeticError):  # pandas' NA; a signalling NaN

@@ -1,4 +1,4 @@
-"""Fitting as one step: it succeeds, or nothing has changed."""
+"""All or nothing: ``fit`` succeeds, or the estimator does not change."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 @contextmanager
 def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Give the estimator back the attributes it had, if an error or an interrupt ends the block.
+    """Restore the attributes of the estimator if an error or an interrupt ends the block.
 
-    What they refer to is not copied: ``fit`` has to replace it, not to change it.
+    Attributes are not copied: ``fit`` must replace them and not change them in place.
 
     Examples
     --------

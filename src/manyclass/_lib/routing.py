@@ -1,12 +1,12 @@
-"""What meta-estimators pass on to the estimator within, and to the splitter of ``cv``."""
+"""Arguments that meta-estimators pass on to the inner estimator and to the splitter of ``cv``."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import wraps
 from inspect import Signature, signature
-from types import FunctionType, MethodType
+from types import MethodType
 from typing import Any, TypeVar, cast
 
 from sklearn.base import MetaEstimatorMixin
@@ -25,7 +25,7 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 def takes_weights(estimator) -> bool:
     """Whether ``estimator.fit`` has an argument ``sample_weight``; a frozen one ignores it.
 
-    Compiled methods need not have a signature: what they take, they will say themselves.
+    True for compiled methods without a signature: they raise an error themselves.
 
     Examples
     --------
@@ -42,34 +42,37 @@ def takes_weights(estimator) -> bool:
 
 
 class _FitOffer:
-    """A method ``fit``, with ``sample_weight`` in its signature where the estimator takes it.
+    """A method ``fit`` with ``sample_weight`` in its signature if the inner estimator takes it.
 
-    Bagging, calibration and scikit-learn's checks look there to know whether to weight. What
-    they would not pass is still an argument: the error that follows says whose fault it is.
+    Bagging, calibration and scikit-learn's checks read the signature to decide whether to pass
+    weights. ``fit`` accepts them anyway, so that its error can name the inner estimator.
     """
 
-    def __init__(self, fit: FunctionType):
+    def __init__(self, fit: Callable[..., Any]):
         self.fit, self.without_weights = fit, _without_weights(fit)
 
     def __get__(self, model, owner=None) -> Callable[..., Any]:
         if model is None:
             return self.fit
-        # With routing it is requests that say who gets weights, if only the model itself.
+        # With metadata routing, requests decide who gets weights.
         offered = routing_enabled() or takes_weights(model._base_estimator())
         return MethodType(self.fit if offered else self.without_weights, model)
 
 
-def _without_weights(fit: FunctionType) -> Any:
-    # The same code, and not a call of it: warnings count the frames up to the caller's.
-    own = fit.__code__, fit.__globals__, fit.__name__, fit.__defaults__, fit.__closure__
-    twin: Any = FunctionType(*own)
+def _without_weights(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``fit`` with a signature that lacks ``sample_weight``."""
+
+    @wraps(fit)
+    def wrapper(*args, **kwargs):
+        return fit(*args, **kwargs)
+
     parameters = [one for name, one in signature(fit).parameters.items() if name != WEIGHTS]
-    twin.__signature__ = Signature(parameters)
-    return update_wrapper(twin, fit)
+    wrapper.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return wrapper
 
 
 def offers_weights_if_taken(fit: Fit) -> Fit:
-    """Decorate a meta-estimator's ``fit``: it has ``sample_weight`` if the estimator within has.
+    """Decorate a meta-estimator's ``fit``: ``sample_weight`` if the inner estimator takes it.
 
     Examples
     --------
@@ -82,7 +85,7 @@ def offers_weights_if_taken(fit: Fit) -> Fit:
     >>> has_fit_parameter(CoupledClassifier(KNeighborsClassifier()), "sample_weight")
     False
     """
-    return cast(Fit, _FitOffer(cast(FunctionType, fit)))
+    return cast(Fit, _FitOffer(fit))
 
 
 class RoutingMixin(MetaEstimatorMixin):
@@ -92,10 +95,10 @@ class RoutingMixin(MetaEstimatorMixin):
 
     @abstractmethod
     def _base_estimator(self):
-        """Return the unfitted estimator within."""
+        """Return the unfitted inner estimator."""
 
     def _route_fit(self, sample_weight, fit_params) -> Bunch:
-        """Return what goes to ``estimator.fit`` and to ``splitter.split``."""
+        """Return the arguments of ``estimator.fit`` and of ``splitter.split``."""
         if routing_enabled():
             return process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
         passed = dict(fit_params)

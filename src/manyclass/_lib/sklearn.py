@@ -33,10 +33,17 @@ __all__ = [
 ]
 
 
-def check_sample_weight(sample_weight, X) -> NDArray[np.float64]:
-    """Return one finite, non-negative weight per row, not all zero; ones when ``None``."""
+def check_sample_weight(sample_weight, X, *, allow_all_zero: bool = False) -> NDArray[np.float64]:
+    """Return one finite, non-negative weight per row; ones when ``None``.
+
+    Weights that are all zero are an error, unless ``allow_all_zero``.
+    """
+    if allow_all_zero and sample_weight is not None and not np.any(sample_weight):
+        # scikit-learn refuses such weights from 1.9 on: check the shape with ones.
+        ones = np.ones(np.shape(sample_weight))[()]
+        return np.zeros_like(check_sample_weight(ones, X))
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if len(weights) and not weights.any():  # scikit-learn says so from 1.9 on
+    if len(weights) and not weights.any():
         raise ValueError("sample_weight must have at least one non-zero number, got only zeros.")
     return weights
 

@@ -1,4 +1,4 @@
-"""Weights of samples, under whatever name metadata routing brings them, and of classes."""
+"""Weights of samples and of classes."""
 
 from __future__ import annotations
 
@@ -13,22 +13,26 @@ from manyclass._lib.sklearn import check_sample_weight
 
 
 def weights_in_use(
-    passed: Mapping[str, Any], X, otherwise: NDArray[np.float64], *, none_at_all: bool = False
+    passed: Mapping[str, Any],
+    X,
+    otherwise: NDArray[np.float64],
+    *,
+    allow_all_zero: bool = False,
 ) -> tuple[NDArray[np.float64], Mapping[str, Any]]:
-    """Return the weights that the estimator within gets, and its arguments with them checked.
+    """Return the weights that the inner estimator gets, and its arguments with checked weights.
 
-    An alias (``set_fit_request(sample_weight="w")``) reaches it without passing
-    the caller's own ``sample_weight``, and class weights may have been multiplied in.
+    These may differ from the caller's own ``sample_weight``: metadata routing may use an alias
+    (``set_fit_request(sample_weight="w")``), and class weights may have been multiplied in.
 
     Parameters
     ----------
     passed : mapping
-        Arguments for the estimator within.
+        Arguments for the inner estimator.
     X : rows that the weights belong to
     otherwise : array of shape (n,)
-        Checked weights, where the estimator gets none.
-    none_at_all : bool, default=False
-        Whether all of them may be 0.
+        Checked weights, if the estimator gets none.
+    allow_all_zero : bool, default=False
+        Whether all weights may be 0.
 
     Returns
     -------
@@ -39,40 +43,43 @@ def weights_in_use(
     given = passed.get("sample_weight")
     if given is None:
         return otherwise, passed
-    weights = check_weights(given, X, none_at_all=none_at_all)
+    weights = check_sample_weight(given, X, allow_all_zero=allow_all_zero)
     return weights, {**passed, "sample_weight": weights}
 
 
-def check_weights(sample_weight, X, *, none_at_all: bool = False) -> NDArray[np.float64]:
-    """Return one finite, non-negative weight per row; ones when ``None``.
+def class_sizes(
+    y: NDArray[np.intp], n_classes: int, weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the total weight of the samples of each class, shape (k,)."""
+    return np.bincount(y, weights, minlength=n_classes).astype(np.float64, copy=False)
 
-    Some versions of scikit-learn refuse weights that are all 0; ``none_at_all`` lets them pass.
-    """
-    if sample_weight is None or not none_at_all or np.any(sample_weight):
-        return check_sample_weight(sample_weight, X)
-    ones = np.ones(np.shape(sample_weight))[()]
-    return np.zeros_like(check_sample_weight(ones, X))
+
+def column_sizes(
+    y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the total weight of the samples that take part in each column, shape (l,)."""
+    return class_sizes(y, len(code), weights) @ (code != 0)
 
 
 def class_weights(class_weight, classes: NDArray, y: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return what C is multiplied with for each class; as in SVC, weights of samples do not count.
+    """Return the factor of C for each class; as in SVC, sample weights have no influence.
 
-    By numbers of the classes where it can be: scikit-learn does not count labels of every type.
+    Class indices are used where possible: scikit-learn cannot count labels of every type.
     """
     if isinstance(class_weight, dict):
         weights = compute_class_weight(class_weight, classes=classes, y=classes[y])
         if not (weights >= 0).all():
             at = int(np.argmin(weights >= 0))
             raise ValueError(
-                f"class_weight of class {classes[at]} is {weights[at]}: weights of classes must "
-                "be 0 or above."
+                f"class_weight of class {classes[at]} is {weights[at]}: class weights must be 0 "
+                "or above."
             )
         return weights
     return compute_class_weight(class_weight, classes=np.arange(len(classes)), y=y)
 
 
 def without_negative(sample_weight):
-    """Put 0 in place of negative weights: LIBSVM leaves out both."""
+    """Replace negative weights by 0: LIBSVM ignores samples of either."""
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, dtype=np.float64)

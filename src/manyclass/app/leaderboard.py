@@ -15,7 +15,7 @@ from manyclass._lib.messages import quoted
 from manyclass.app.candidates import Candidate
 from manyclass.app.description import Description
 from manyclass.app.report import text_table
-from manyclass.fitting import CoupledBase
+from manyclass.classifier import CoupledBase
 
 Floats = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from manyclass.app.class_names import one_line
 from manyclass.app.leaderboard import FIT, PREDICT
-from manyclass.fitting import CoupledBase
+from manyclass.classifier import CoupledBase
 from manyclass.metrics import classwise_calibration_error
 from manyclass.scores.folds import Fold
 

@@ -212,20 +212,6 @@ def read_once(learner: Any, X):
     return learner.__manyclass_rows__(X) if takes_rows else X
 
 
-def class_sizes(
-    y: NDArray[np.intp], n_classes: int, weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the total weight of the samples of each class, shape (k,)."""
-    return np.bincount(y, weights, minlength=n_classes).astype(np.float64, copy=False)
-
-
-def column_sizes(
-    y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the total weight of the samples that take part in each column, shape (l,)."""
-    return class_sizes(y, len(code), weights) @ (code != 0)
-
-
 def fit_models(
     estimator,
     X,

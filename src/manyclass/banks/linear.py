@@ -21,7 +21,8 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
-from manyclass.banks.base import Bank, ConstantModel, Evidence, column_sizes
+from manyclass._lib.weights import column_sizes
+from manyclass.banks.base import Bank, ConstantModel, Evidence
 from manyclass.banks.kinds import MARGIN, ScoreKind
 from manyclass.banks.stacking import restore, stack
 

@@ -1,4 +1,4 @@
-"""What every calibration is: scores of all columns in, binary probabilities out."""
+"""The interface of calibrations: scores of all columns in, binary probabilities out."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.scores.column_blocks import ColumnBlock, ColumnBlocks, Pooled, pool, which_lack
+from manyclass.calibration.pooling import Pooled, pool_scores, sort_columns
+from manyclass.scores.column_blocks import ColumnBlock, ColumnBlocks
 
-FARTHEST = 1e300  # stands for infinity where arithmetic needs a number
+# Stands for infinity in arithmetic: the largest power of ten whose products with slopes below
+# 1e8 are finite float64 numbers.
+FARTHEST = 1e300
+# Scores that are transformed at a time. A choice: 256 KB, which stay in a core's cache.
+CACHED_ENTRIES = 2**15
 
 
 class Calibration(ABC):
@@ -46,41 +51,48 @@ class Calibration(ABC):
         n_columns : int
             Their number.
         """
-        self._begin(n_columns)
-        lacking = []
+        self._allocate(n_columns)
+        sorted_columns = []
         for block in blocks():
             self._fit_block(block)
-            lacking.append(which_lack(block))
-        alone, lends = (np.concatenate(parts) for parts in zip(*lacking, strict=True))
-        if alone.any() and lends.any():
-            self._lend(alone, pool(blocks, lends))
+            sorted_columns.append(sort_columns(block))
+        empty, complete = (np.concatenate(parts) for parts in zip(*sorted_columns, strict=True))
+        if empty.any() and complete.any():
+            self._fit_empty_columns(empty, pool_scores(blocks, complete))
         return self
 
     @abstractmethod
-    def _begin(self, n_columns: int) -> None:
-        """Make place for the columns."""
+    def _allocate(self, n_columns: int) -> None:
+        """Allocate the fitted parameters of all columns."""
 
     @abstractmethod
     def _fit_block(self, block: ColumnBlock) -> None:
         """Fit the columns of a block."""
 
     @abstractmethod
-    def _lend(self, alone: NDArray[np.bool_], pooled: Pooled) -> None:
-        """Give the columns that are alone what fits the pooled scores."""
+    def _fit_empty_columns(self, empty: NDArray[np.bool_], pooled: Pooled) -> None:
+        """Fit the columns without scores of a side on the pooled scores of all others."""
 
     @abstractmethod
-    def rise(self, positive: NDArray[np.float64], negative: NDArray[np.float64]) -> None:
-        """Undo what turns the sides of a column round; by weight, this is what they are.
+    def enforce_monotone(
+        self, positive: NDArray[np.float64], negative: NDArray[np.float64]
+    ) -> None:
+        """Force the calibration to be non-decreasing.
 
-        That the positive side scores lower, when samples are left out, tells that nothing was
-        learned: the share of the side says more than the scores.
+        If the positive side has lower out-of-sample scores than the negative side, the column
+        learned nothing. The share of the positive side is then the better estimate.
+
+        Parameters
+        ----------
+        positive, negative : arrays of shape (l,)
+            Training weight of the sides of each column.
         """
 
     @abstractmethod
     def transform(
         self, scores: NDArray[np.float64], out: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        """Return probabilities of shape (n, l), NaN where the score is.
+        """Return probabilities of shape (n, l), NaN where the score is NaN.
 
         They are written to ``out`` if given, which may be ``scores`` itself.
         """

@@ -1,4 +1,4 @@
-"""Calibrations of out-of-sample scores, and probabilities that none had a part in itself."""
+"""Calibrations of out-of-sample scores, and probabilities of rows that they did not see."""
 
 from __future__ import annotations
 
@@ -8,110 +8,95 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.banks.base import class_sizes
-from manyclass.calibration import CALIBRATIONS, Calibration
-from manyclass.scores.crossfit import OutOfSample, row_blocks
+from manyclass._lib.weights import class_sizes
+from manyclass.calibration.base import Calibration
 from manyclass.scores.folds import folds_again
-
-FEW_OF_A_CLASS = 20  # samples, on average, below which calibrations flatter themselves
+from manyclass.scores.out_of_sample import OutOfSampleScores, row_blocks
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 
 def calibrate(
-    method: str,
-    scores: Floats | OutOfSample,
-    y: Indices,
-    code: NDArray[np.int8],
-    weights: Floats,
-    sides: NDArray[np.int8] | None = None,
+    method: type[Calibration], scores: OutOfSampleScores, weights: Floats | None = None
 ) -> Calibration:
-    """Fit a calibration of all columns, none of which turns the sides round.
+    """Fit a non-decreasing calibration of every column.
 
     Parameters
     ----------
-    method : {"sigmoid", "robust-sigmoid", "isotonic"}
-    scores : array of shape (n, l), or OutOfSample
-        Out-of-sample scores.
-    y, code : class indices and code matrix
-    weights : array of shape (n,)
-        Sample weights.
-    sides : int8 array of shape (n, l), optional
-        The sides of the samples, where some are to be left out; else by their class.
+    method : subclass of Calibration
+    scores : OutOfSampleScores
+    weights : array of shape (n,), optional
+        Sample weights, if not those of the scores.
     """
-    calibration = CALIBRATIONS[method]()
-    if isinstance(scores, OutOfSample):
-        calibration.fit_blocks(partial(scores.column_blocks, weights), code.shape[1])
-    else:
-        calibration.fit(scores, code[y] if sides is None else sides, weights)
-    of_class = class_sizes(y, len(code), weights)
-    calibration.rise(of_class @ (code > 0), of_class @ (code < 0))
+    weights = scores.weights if weights is None else weights
+    calibration = method()
+    calibration.fit_blocks(partial(scores.column_blocks, weights), scores.n_columns)
+    of_class = class_sizes(scores.y, len(scores.code), weights)
+    calibration.enforce_monotone(of_class @ (scores.code > 0), of_class @ (scores.code < 0))
     return calibration
 
 
 def left_out_probabilities(
     calibration: Calibration | None,
-    method: str | None,
-    scores: Floats | OutOfSample,
-    y: Indices,
-    code: NDArray[np.int8],
-    weights: Floats,
+    method: type[Calibration] | None,
+    scores: OutOfSampleScores,
     rows: Indices,
-    numbers: Indices | None = None,
 ) -> Iterator[tuple[Indices, Floats]]:
-    """Yield some of the samples at a time, and their probabilities by calibrations without them.
+    """Yield some rows at a time, and their probabilities by calibrations fitted without them.
 
-    Of few samples a calibration makes the most: by its own probabilities they seem to be told
-    apart better than they are, and a temperature of these would make it worse. Where there are
-    twenty samples of a class, on average, the probabilities are those of the calibration itself.
+    With few samples, a calibration overfits its own training scores: its probabilities for them
+    are too good, and a temperature fitted on these would be too confident. With at least twenty
+    samples of a class, on average, the calibration of all samples is used.
 
     Parameters
     ----------
     calibration : Calibration or None
-        That of all samples; None where scores are probabilities.
-    method : str or None
-        How to calibrate without some of them; None if all stay in.
-    scores, y, code, weights
-        As in :func:`calibrate`.
+        Fitted on all samples; None if the scores are probabilities.
+    method : subclass of Calibration or None
+        How to calibrate without some of the samples; None to use ``calibration`` for all.
+    scores : OutOfSampleScores
     rows : int array of shape (m,)
-        The samples, which have scores in all columns. Those that no fold leaves out are passed
-        over, if there are others.
-    numbers : int array of shape (n,), optional
-        Those of the folds that the scores come from, -1 for none.
+        Rows that have scores in all columns. Rows that no fold leaves out are skipped, if there
+        are others.
 
     Yields
     ------
     rows : int array
     r : array of shape (rows, l)
     """
-    tests = _to_leave_out(y, len(code), weights, rows, numbers)
+    tests = _rows_to_leave_out(scores, rows)
     if method is None or not tests:
-        yield from _blocks(calibration, scores, rows, code.shape[1])
+        yield from _probabilities(calibration, scores, rows)
         return
     for test in tests:
-        others = weights.copy()
+        others = scores.weights.copy()
         others[test] = 0.0
-        without = calibrate(method, scores, y, code, others)
-        yield from _blocks(without, scores, rows[np.isin(rows, test)], code.shape[1])
+        without = calibrate(method, scores, others)
+        yield from _probabilities(without, scores, rows[np.isin(rows, test)])
 
 
-def _blocks(
-    calibration: Calibration | None, scores: Floats | OutOfSample, rows: Indices, n_columns: int
+def _probabilities(
+    calibration: Calibration | None, scores: OutOfSampleScores, rows: Indices
 ) -> Iterator[tuple[Indices, Floats]]:
-    """Yield some rows at a time, and what a calibration makes of their scores."""
-    for block in row_blocks(rows, n_columns):
+    """Yield some rows at a time, and their calibrated scores."""
+    for block in row_blocks(rows, scores.n_columns):
         r = scores[block]
         yield block, r if calibration is None else calibration.transform(r, out=r)
 
 
-def _to_leave_out(
-    y: Indices, n_classes: int, weights: Floats, rows: Indices, numbers: Indices | None
+def _rows_to_leave_out(
+    scores: OutOfSampleScores, rows: Indices, few_of_a_class: int = 20
 ) -> list[Indices]:
-    """Return the samples to leave out together: none if there are enough, or one of each class."""
+    """Return the rows of each fold; no fold if samples are not few, or single in each class.
+
+    ``few_of_a_class`` is the average number of samples below which a calibration overfits.
+    """
+    y, weights, n_classes = scores.y, scores.weights, len(scores.code)
     used, in_use = np.flatnonzero(weights > 0), class_sizes(y, n_classes, weights)
-    enough = in_use.sum() >= FEW_OF_A_CLASS * np.count_nonzero(in_use)
+    enough = in_use.sum() >= few_of_a_class * np.count_nonzero(in_use)
     if enough or np.bincount(y[used]).max(initial=0) < 2:
         return []
-    folds = folds_again(None if numbers is None else numbers[used], y[used], n_classes)
+    numbers = None if scores.fold_numbers is None else scores.fold_numbers[used]
+    folds = folds_again(numbers, y[used], n_classes)
     return [used[test] for _, test in folds if np.isin(rows, used[test]).any()]

@@ -16,20 +16,20 @@ class Isotonic(Calibration):
     columns together.
     """
 
-    def _begin(self, n_columns):
+    def _allocate(self, n_columns):
         self.curves_ = []
 
     def _fit_block(self, block):
         for f, side in zip(block.scores.T, block.sides.T, strict=True):
             self.curves_.append(_isotonic(f, side, block.weights))
 
-    def _lend(self, alone, pooled):
+    def _fit_empty_columns(self, empty, pooled):
         shared = _isotonic(*pooled)
-        for column in np.flatnonzero(alone):
+        for column in np.flatnonzero(empty):
             self.curves_[column] = shared
 
-    def rise(self, positive, negative):
-        """Do nothing: curves rise as they are."""
+    def enforce_monotone(self, positive, negative):
+        """Do nothing: isotonic curves are non-decreasing."""
 
     def transform(self, scores, out=None):
         """Apply the curves."""
@@ -45,12 +45,12 @@ class Isotonic(Calibration):
 
 
 def _isotonic(f, side, weights) -> IsotonicRegression:
-    weights = np.minimum(weights, HEAVIEST)  # their sum is finite
+    weights = np.minimum(weights, HEAVIEST)  # keeps their sum finite
     used = (side != 0) & ~np.isnan(f) & (weights > 0)
     positive = side[used] > 0
     n_positive, n_negative = weights[used][positive].sum(), weights[used][~positive].sum()
     target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
     curve = IsotonicRegression(out_of_bounds="clip")
-    if not used.any():  # nothing was left out: the sign is all there is to go by
+    if not used.any():  # nothing was left out: only the sign is known
         return curve.fit([-1.0, 1.0], [0.0, 1.0])
     return curve.fit(np.clip(f[used], -FARTHEST, FARTHEST), target, sample_weight=weights[used])

@@ -1,18 +1,17 @@
-"""Platt's sigmoid, and one that long tails of the scores do not bend."""
+"""Platt's sigmoid, and a variant that is robust to long tails of the scores."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.calibration.base import FARTHEST, Calibration
+from manyclass.calibration.base import CACHED_ENTRIES, FARTHEST, Calibration
 from manyclass.calibration.kernels.sigmoids import HEAVIEST, fit_sigmoids
-from manyclass.calibration.tails import draw_in, typical_sizes
-from manyclass.scores.column_blocks import usable_in
+from manyclass.calibration.tails import compress_tails, median_sizes
 
-BLOCK_ENTRIES = 2**15  # scores transformed at a time, in a core's cache
-FAINTEST = 1e-12  # slope, that tells sides apart where nothing else does
-TINY = np.finfo(np.float64).tiny
+# Slope of a column that learned nothing. A choice: too small to change a probability visibly,
+# but not 0, so that equal probabilities are still ordered by the score.
+FAINTEST = 1e-12
 
 
 class Sigmoid(Calibration):
@@ -34,7 +33,7 @@ class Sigmoid(Calibration):
     array([0.17, 0.27, 0.46, 0.53, 0.67])
     """
 
-    def _begin(self, n_columns):
+    def _allocate(self, n_columns):
         self.slopes_, self.intercepts_ = np.empty(n_columns), np.empty(n_columns)
 
     def _fit_block(self, block):
@@ -43,26 +42,27 @@ class Sigmoid(Calibration):
         slopes, intercepts = self.slopes_[block.columns], self.intercepts_[block.columns]
         fit_sigmoids(scores, sides, weights, 100, slopes, intercepts)
 
-    def _lend(self, alone, pooled):
+    def _fit_empty_columns(self, empty, pooled):
         slope, intercept = np.empty(1), np.empty(1)
         f, side, weight = pooled
         fit_sigmoids(f[:, None], side[:, None], weight, 100, slope, intercept)
-        self.slopes_[alone], self.intercepts_[alone] = slope, intercept
+        self.slopes_[empty], self.intercepts_[empty] = slope, intercept
 
-    def rise(self, positive, negative):
-        """Give sigmoids that fall the share of the positive side, and the faintest of slopes."""
+    def enforce_monotone(self, positive, negative):
+        """Replace decreasing sigmoids by the share of the positive side, with a tiny slope."""
+        tiny = np.finfo(np.float64).tiny
         falls = self.slopes_ > 0.0
         positive, negative = positive[falls], negative[falls]
-        # The mean of Platt's targets, which is what a sigmoid without a slope is.
+        # The mean of Platt's targets: the best sigmoid without a slope.
         share = positive * (positive + 1.0) / (positive + 2.0) + negative / (negative + 2.0)
-        share /= np.maximum(positive + negative, TINY)
+        share /= np.maximum(positive + negative, tiny)
         self.slopes_[falls] = -FAINTEST
-        self.intercepts_[falls] = np.log1p(-share) - np.log(np.maximum(share, TINY))
+        self.intercepts_[falls] = np.log1p(-share) - np.log(np.maximum(share, tiny))
 
     def transform(self, scores, out=None):
         """Apply the sigmoids."""
         r = np.empty(scores.shape) if out is None else out
-        rows = max(1, BLOCK_ENTRIES // scores.shape[1])
+        rows = max(1, CACHED_ENTRIES // scores.shape[1])
         with np.errstate(over="ignore"):
             for first in range(0, len(scores), rows):
                 block = r[first : first + rows]
@@ -76,17 +76,17 @@ class Sigmoid(Calibration):
         return r
 
     def _prepare(self, scores: NDArray[np.float64]) -> None:
-        """Change scores in place to what the sigmoids are of."""
+        """Change scores in place before the sigmoids are applied."""
 
 
 class RobustSigmoid(Sigmoid):
-    """Platt's sigmoid of scores whose tails are drawn in.
+    """Platt's sigmoid of scores whose long tails are compressed.
 
-    Margins without bound, as of linear and polynomial machines, have long tails: far out, twice
-    the margin is not twice the evidence. A sigmoid that is to suit them suits the close cases
-    less. Beyond the typical size c of a column's out-of-sample scores, their median, f counts as
-    c (1 + log(f / c)), on either side: the odds are a power of the margin there. The scale of
-    the scores does not matter, and their order stays.
+    Unbounded margins, such as those of linear and polynomial machines, have long tails: far from
+    the boundary, twice the margin is not twice the evidence. A sigmoid that fits these scores
+    fits the close cases less well. Let c be the median absolute out-of-sample score of a column.
+    Beyond c, a score f counts as c (1 + log(f / c)), on either side, so that the odds there are
+    a power of the margin. The scale of the scores does not matter, and their order stays.
 
     Examples
     --------
@@ -100,27 +100,27 @@ class RobustSigmoid(Sigmoid):
     [0.18 0.43 0.47 0.54 0.57 0.81]
     """
 
-    def _begin(self, n_columns):
-        super()._begin(n_columns)
+    def _allocate(self, n_columns):
+        super()._allocate(n_columns)
         self.limits_ = np.empty(n_columns)
 
     def _fit_block(self, block):
         weights = np.minimum(block.weights, HEAVIEST)
-        limits = typical_sizes(block.scores, usable_in(block), weights)
+        limits = median_sizes(block.scores, block.usable(), weights)
         self.limits_[block.columns] = limits
-        super()._fit_block(block._replace(scores=draw_in(block.scores, limits)))
+        super()._fit_block(block._replace(scores=compress_tails(block.scores, limits)))
 
-    def _lend(self, alone, pooled):
+    def _fit_empty_columns(self, empty, pooled):
         f, side, weight = pooled
         f = f[:, None]
-        limits = typical_sizes(f, np.ones(f.shape, dtype=bool), np.minimum(weight, HEAVIEST))
-        self.limits_[alone] = limits
-        super()._lend(alone, (draw_in(f, limits)[:, 0], side, weight))
+        limits = median_sizes(f, np.ones(f.shape, dtype=bool), np.minimum(weight, HEAVIEST))
+        self.limits_[empty] = limits
+        super()._fit_empty_columns(empty, (compress_tails(f, limits)[:, 0], side, weight))
 
     def _prepare(self, scores):
-        draw_in(scores, self.limits_, out=scores)
+        compress_tails(scores, self.limits_, out=scores)
 
 
 def _plain(array, dtype) -> NDArray:
-    """C order, writable: the one type that kernels are compiled for. Copies only if needed."""
+    """Return the array in C order and writable, which kernels are compiled for; copy if needed."""
     return np.require(array, dtype, ["C", "W"])

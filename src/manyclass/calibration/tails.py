@@ -1,20 +1,20 @@
-"""Long tails of scores, drawn in: what lies far out counts by its logarithm."""
+"""Compression of long tails of scores: large scores count by their logarithm."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-BLOCK_ENTRIES = 2**15  # scores drawn in at a time, in a core's cache
+from manyclass.calibration.base import CACHED_ENTRIES
 
 Floats = NDArray[np.float64]
 
 
-def typical_sizes(scores: Floats, usable: NDArray[np.bool_], weights: Floats) -> Floats:
-    """Return the weighted median of the sizes of the usable scores, for every column.
+def median_sizes(scores: Floats, usable: NDArray[np.bool_], weights: Floats) -> Floats:
+    """Return the weighted median of the absolute usable scores, for every column.
 
-    A sample of weight two counts as two samples. Where there is no score, or half of them are 0,
-    it is infinity: no size is far out.
+    A sample of weight two counts as two samples. The result is infinite, which means no
+    compression, if a column has no score or if half of its scores are 0.
 
     Parameters
     ----------
@@ -23,51 +23,52 @@ def typical_sizes(scores: Floats, usable: NDArray[np.bool_], weights: Floats) ->
     weights : array of shape (n,)
         Finite sample weights.
     """
-    typical = np.full(scores.shape[1], np.inf)
+    medians = np.full(scores.shape[1], np.inf)
     for column, used in enumerate(usable.T):
         if used.any():
-            typical[column] = _weighted_median(np.abs(scores[used, column]), weights[used])
-    return np.where(typical > 0, typical, np.inf)
+            medians[column] = _weighted_median(np.abs(scores[used, column]), weights[used])
+    return np.where(medians > 0, medians, np.inf)
 
 
 def _weighted_median(values: Floats, weights: Floats) -> float:
     order = np.argsort(values)
     reached = np.cumsum(weights[order])
-    # A little less than half: sums are not exact, and must not pass over a sample by that.
+    # A little less than one half: rounding errors of the sum must not skip a sample.
     return values[order[np.searchsorted(reached, (0.5 - 1e-9) * reached[-1])]]
 
 
-def draw_in(scores: Floats, limits: Floats, out: Floats | None = None) -> Floats:
+def compress_tails(scores: Floats, limits: Floats, out: Floats | None = None) -> Floats:
     """Return f up to the limit c of its column, and c (1 + log(f / c)) beyond, on either side.
 
-    It has the order of the scores, and no corner: the slope at the limit is 1.
+    The order of the scores stays. The function is smooth: its slope at the limit is 1.
 
     Parameters
     ----------
     scores : array of shape (n, l)
     limits : array of shape (l,)
-        Positive; infinity leaves a column as it is.
+        Positive; infinity leaves a column unchanged.
     out : array of shape (n, l), optional
         Where to write, which may be ``scores`` itself.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from manyclass.calibration.tails import draw_in
-    >>> draw_in(np.array([[-100.0], [-2.0], [0.5], [10.0]]), np.array([2.0])).round(2).ravel()
+    >>> from manyclass.calibration.tails import compress_tails
+    >>> scores = np.array([[-100.0], [-2.0], [0.5], [10.0]])
+    >>> compress_tails(scores, np.array([2.0])).round(2).ravel()
     array([-9.82, -2.  ,  0.5 ,  5.22])
     """
-    drawn = np.empty(scores.shape) if out is None else out
-    rows = max(1, BLOCK_ENTRIES // scores.shape[1])
+    compressed = np.empty(scores.shape) if out is None else out
+    rows = max(1, CACHED_ENTRIES // scores.shape[1])
     with np.errstate(all="ignore"):
         for first in range(0, len(scores), rows):
             f = scores[first : first + rows]
             sizes = np.abs(f)
             beyond = np.log(sizes)
             beyond -= np.log(limits)
-            np.fmax(beyond, 0.0, out=beyond)  # not a number where both are infinite
+            np.fmax(beyond, 0.0, out=beyond)  # NaN where both are infinite
             beyond += 1.0
             beyond *= limits
             np.minimum(sizes, beyond, out=sizes)
-            np.copysign(sizes, f, out=drawn[first : first + rows])
-    return drawn
+            np.copysign(sizes, f, out=compressed[first : first + rows])
+    return compressed

@@ -18,8 +18,7 @@ from manyclass._lib.messages import quoted
 from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.routing import RoutingMixin, offers_weights_if_taken
 from manyclass._lib.sklearn import check_any_rows, check_sample_weight
-from manyclass._lib.weights import weights_in_use
-from manyclass.banks.base import class_sizes
+from manyclass._lib.weights import class_sizes, weights_in_use
 from manyclass.decisions._simplex import check_prior
 from manyclass.decisions.costs import check_cost, decide, decision_labels
 from manyclass.decisions.priors import adjust_prior

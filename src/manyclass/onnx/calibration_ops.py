@@ -30,14 +30,14 @@ def _sigmoids(calibration: Sigmoid) -> Piece:
     def piece(graph: Graph, scores: str) -> str:
         scores = graph.clip(scores, -FARTHEST, FARTHEST)
         if isinstance(calibration, RobustSigmoid):
-            scores = _drawn_in(graph, scores, calibration.limits_[:, None])
+            scores = _compressed(graph, scores, calibration.limits_[:, None])
         return graph.inverse_odds(graph.call("Add", graph.call("Mul", scores, slopes), intercepts))
 
     return piece
 
 
-def _drawn_in(graph: Graph, scores: str, limits: NDArray[np.float64]) -> str:
-    """Draw in what lies far out, as :func:`~manyclass.calibration.tails.draw_in` does."""
+def _compressed(graph: Graph, scores: str, limits: NDArray[np.float64]) -> str:
+    """Compress long tails, as :func:`~manyclass.calibration.tails.compress_tails` does."""
     limits = np.minimum(limits, FARTHEST)  # whatever is not infinite lies within
     sizes = graph.call("Abs", scores)
     beyond = graph.call("Sub", graph.call("Log", sizes), np.log(limits))

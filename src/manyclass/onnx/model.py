@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.messages import quoted
-from manyclass.fitting import CoupledBase
+from manyclass.classifier import CoupledBase
 from manyclass.onnx.calibration_ops import plan_calibration, plan_temperature
 from manyclass.onnx.combiner_ops import plan_combiner
 from manyclass.onnx.graph import Graph, Piece, Unsupported, import_onnx

@@ -1,4 +1,4 @@
-"""The temperature of coupled probabilities: one power for all of them, and what it must leave."""
+"""Temperature scaling of coupled probabilities: one power for all, and lower bounds."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-FLOOR = np.finfo(np.float64).eps  # below which a probability is not told from 0
+# Spacing of float64 numbers at 1: smaller probabilities count as this much.
+FLOOR = np.finfo(np.float64).eps
+# Bounds of the power. A choice: beyond them, a bad calibration is more likely than a good fit.
 TEMPERATURES = (0.05, 20.0)
-SURPRISED = 0.005  # share of samples taken to be of the class that came second
+# Share of samples that are assumed to be of the class that came second. A choice: it bounds the
+# power where all samples are right, at the price of less confidence.
+SURPRISED = 0.005
 
 
 def fit_temperature(
@@ -18,10 +22,10 @@ def fit_temperature(
 
     Coupled probabilities are under-confident: the pairs that do not involve the
     true class dilute it. The log-loss is convex in s. In the spirit of Platt's
-    targets, some more samples, one and half a percent, are taken to be of the class
-    that came second: where all samples are right, s would otherwise grow without
-    bound, and new data are never quite like those at hand. The answer is kept within
-    [0.05, 20].
+    targets, additional samples, one and half a percent, are assumed to be of the
+    class that came second. Otherwise s would grow without bound where all samples
+    are right, and new data always differ a little from the training data. The
+    result is kept within [0.05, 20].
 
     Parameters
     ----------
@@ -57,11 +61,11 @@ def fit_temperature(
         return float(first), float((weights + surprises) @ spread)
 
     first, curvature = slopes(1.0)
-    if abs(first) <= 1e-13 * weights.sum():  # uniform: any power will do
+    if abs(first) <= 1e-13 * weights.sum():  # uniform: all powers give the same log-loss
         return 1.0
     low, high = TEMPERATURES
     s = 1.0
-    for _ in range(100):  # Newton within the bracket, halving it where Newton leaves it
+    for _ in range(100):  # Newton within the bracket; halve it where Newton leaves it
         low, high = (s, high) if first < 0 else (low, s)
         newton = s - first / curvature if curvature > 0 else np.inf
         step = (newton if low <= newton <= high else np.sqrt(low * high)) - s
@@ -73,14 +77,30 @@ def fit_temperature(
     return near[0] if near else float(s)
 
 
+def rows_for_temperature(k: int, n_columns: int) -> int:
+    """Return the number of rows that the temperature, a single parameter, is fitted on.
+
+    5000, or fewer if that is more than ten million scores (2020 for one-vs-one with 100
+    classes), but at least 1000.
+
+    Examples
+    --------
+    >>> from manyclass.scaling.temperature import rows_for_temperature
+    >>> rows_for_temperature(10, 45), rows_for_temperature(100, 4950)
+    (5000, 2020)
+    """
+    return min(5000, max(1000, 10_000_000 // max(n_columns, 4 * k)))
+
+
 def least_probabilities(
     class_counts: NDArray[np.intp], class_totals: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return what every class keeps, whatever the power: nothing, unless it has a single sample.
+    """Return the lower bound of each class probability: 0, unless the class has a single sample.
 
-    None of that class can be left out, and a power that suits the others may take its
-    probability to almost 0. By the rule of succession the chance of missing a sample of it,
-    before any trial, is one half: half of the class's share in the training set is kept for it.
+    A single sample cannot be left out, and a power that fits the other classes may reduce the
+    probability of this one to almost 0. By the rule of succession, the chance of missing a
+    sample of the class is one half before any trial. So half of the class's share in the
+    training set is the lower bound.
 
     Parameters
     ----------
@@ -104,9 +124,9 @@ def least_probabilities(
 def apply_temperature(
     p: NDArray[np.float64], s: float, least: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Return p_i^s, renormalised to what the ``least`` probabilities leave, on top of them.
+    """Return p_i^s, renormalised, and mixed with the lower bounds ``least`` if given.
 
-    Without them the order of the classes is that of ``p``.
+    The sum stays 1. Without lower bounds, the order of the classes stays, too.
     """
     if s != 1.0:
         powered = (p / p.max(axis=1, keepdims=True)) ** s

@@ -7,53 +7,64 @@ model of the fold that left the sample out. Folds are shared by all columns.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass._lib.messages import some_quoted
+from manyclass._lib.messages import some_quoted, warn
 from manyclass._lib.rows import is_by_columns, take_rows
+from manyclass._lib.weights import class_sizes
 from manyclass.banks import Bank
 from manyclass.scores.column_blocks import ColumnBlock
 from manyclass.scores.folds import Fold
+from manyclass.scores.out_of_sample import OutOfSampleScores, check_no_nan, row_blocks
 
-ENOUGH_ROWS = 10_000  # to calibrate on
-ENOUGH_OF_A_CLASS = 400  # however many classes there are
-BLOCK_ENTRIES = 2**22  # scores held at a time: 32 MB
-FEW = 4  # parts of an X that is to be copied
-COLUMNS = 16  # gathered at a time for calibration
 REMEDY = (
     "Use cv=5, whose folds are stratified, or a splitter that stratifies or shuffles, such as "
     "StratifiedKFold(5, shuffle=True)."
 )
 
 
-def enough_rows(
-    y: NDArray[np.intp], weights: NDArray[np.float64]
+def calibration_rows(
+    y: NDArray[np.intp],
+    weights: NDArray[np.float64],
+    *,
+    enough: int = 10_000,
+    of_a_class: int = 400,
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Choose the rows that calibration is fitted on, and their weights.
 
-    All of them up to ``ENOUGH_ROWS``. Beyond, the two numbers of a sigmoid are known
-    well enough from some hundred samples of each class, spread evenly over the
-    class's rows; they stand for the others by their weight.
+    Up to ``enough`` rows, these are all rows. Beyond that, a sigmoid has only two parameters and
+    needs no more than some hundred samples of each class. They are spread evenly over the rows
+    of the class, and their weights add up to the weight of the class.
+
+    Parameters
+    ----------
+    y : int array of shape (n,)
+        Class indices.
+    weights : array of shape (n,)
+        Sample weights.
+    enough : int
+        Number of rows that is always used in full.
+    of_a_class : int
+        Number of rows of each class that is kept at least, however many classes there are.
     """
     used = np.flatnonzero(weights > 0)
-    if len(used) <= ENOUGH_ROWS:
+    if len(used) <= enough:
         return np.arange(len(y)), weights
     n_classes = y.max() + 1
     counts = np.bincount(y[used], minlength=n_classes)
-    quota = np.minimum(counts, max(ENOUGH_OF_A_CLASS, ENOUGH_ROWS // n_classes))
+    quota = np.minimum(counts, max(of_a_class, enough // n_classes))
     by_class = np.split(used[np.argsort(y[used], kind="stable")], np.cumsum(counts)[:-1])
     chosen = np.sort(
         np.concatenate(
             [rows[np.arange(m) * len(rows) // m] for rows, m in zip(by_class, quota, strict=True)]
         )
     )
-    kept = np.bincount(y[chosen], weights[chosen], minlength=n_classes)
-    total = np.bincount(y, weights, minlength=n_classes)
+    kept = class_sizes(y[chosen], n_classes, weights[chosen])
+    total = class_sizes(y, n_classes, weights)
     return chosen, weights[chosen] * total[y[chosen]] / kept[y[chosen]]
 
 
@@ -65,17 +76,17 @@ def out_of_sample_scores(
     code: NDArray[np.int8],
     folds: Iterable[Fold],
 ) -> NDArray[np.float64]:
-    """Return scores (n, l) of the training set that no sample had a part in.
+    """Return scores (n, l) of the training set, from models that did not see the sample.
 
     Parameters
     ----------
     bank : Bank
-        Fitted on everything.
+        Fitted on all rows.
     fit : callable
         Fits a bank of the same kind on the rows it is given.
     X, y, code : as the bank was fitted on
     folds : pairs (train, test)
-        A row tested several times gets the mean of its scores.
+        A row that is tested several times gets the mean of its scores.
 
     Returns
     -------
@@ -83,23 +94,31 @@ def out_of_sample_scores(
         NaN where a sample takes part in the column but was never left out, or
         only by models that lacked one side.
     """
-    return OutOfSample(bank, fit, X, y, code, folds).dense()
+    return CrossFittedScores(bank, fit, X, y, code, np.ones(len(y)), folds).dense()
 
 
-class OutOfSample:
-    """Out-of-sample scores of the training set, made where they are asked for.
+class CrossFittedScores(OutOfSampleScores):
+    """Out-of-sample scores from folds, computed when they are needed.
 
-    Kept are the scores that come from folds: those of samples in the columns that they take
-    part in, n (k - 1) numbers for one-vs-one codes and never more than n l. All others are the
-    bank's own. Work is done on a few million scores at a time.
+    Only scores that come from folds are stored: those of samples in the columns that they take
+    part in. These are n (k - 1) numbers for one-vs-one codes and never more than n l. All other
+    scores are computed by the bank. A few million scores are held at a time.
 
     Parameters
     ----------
-    bank, fit, X, y, code, folds
-        As in :func:`out_of_sample_scores`. Without a bank, scores are to be had of samples in
-        the columns that they take part in, if all of those have two sides.
+    bank : Bank or None
+        Fitted on all rows. Without a bank, only scores of samples in the columns that they take
+        part in are available, and all columns must have two sides.
+    fit, X, y, code, folds
+        As in :func:`out_of_sample_scores`.
+    weights : array of shape (n,)
+        Sample weights.
+    fold_numbers : int array of shape (n,), optional
+        See :class:`~manyclass.scores.out_of_sample.OutOfSampleScores`.
     enough : int, optional
-        Folds are passed over once so many rows have been left out.
+        No more folds are fitted after this number of rows has been left out.
+    block_entries : int
+        Scores computed at a time: 32 MB by default.
     """
 
     def __init__(
@@ -109,14 +128,19 @@ class OutOfSample:
         X,
         y: NDArray[np.intp],
         code: NDArray[np.int8],
+        weights: NDArray[np.float64],
         folds: Iterable[Fold],
+        *,
+        fold_numbers: NDArray[np.intp] | None = None,
         enough: int | None = None,
+        block_entries: int = 2**22,
     ):
+        super().__init__(y, code, weights, fold_numbers)
         self.bank: Any = bank
-        self.X, self.y, self.code = X, y, code
+        self.X, self.block_entries = X, block_entries
         self._constant = np.zeros(code.shape[1], dtype=np.bool_) if bank is None else bank.constant
-        self._constants = self._answers_of_constants()
-        self._passed_over = False
+        self._constants = self._constant_scores()
+        self._stopped_early = False
         # Row by row, the columns that the sample's class takes part in, in order.
         self._start = np.concatenate([[0], np.cumsum(np.count_nonzero(code, axis=1)[y])])
         self._left_out = np.zeros(self._start[-1])
@@ -124,25 +148,25 @@ class OutOfSample:
         tested = np.zeros(len(y), dtype=np.bool_)
         for train, test in folds:
             if enough is not None and tested.sum() >= enough:
-                self._passed_over = True
+                self._stopped_early = True
                 break
             self._add_fold(fit(train), test, count)
             tested[test] = True
         with np.errstate(invalid="ignore"):
             self._left_out /= count
 
-    def _answers_of_constants(self) -> NDArray[np.float64]:
-        """Return what columns without two sides answer, whatever the row."""
+    def _constant_scores(self) -> NDArray[np.float64]:
+        """Return the scores of columns that have only one side: the same for every row."""
         if not self._constant.any():
             return np.empty(0)
         row = take_rows(self.X, np.arange(1))
         return self.bank.scores(row, where=self._constant[None, :])[0, self._constant]
 
     def _add_fold(self, fold_bank: Bank, test: NDArray[np.intp], count: NDArray[np.int32]) -> None:
-        # A column without two sides in all data says in every fold what it says with all data,
-        # also where the fold has left out the only side there is.
+        # A column that has only one side in all data has the same score in every fold, also in
+        # a fold that leaves this side out.
         usable = self._constant | ~fold_bank.constant
-        for rows in row_blocks(np.asarray(test), self.code.shape[1]):
+        for rows in row_blocks(np.asarray(test), self.n_columns, self.block_entries):
             takes_part = self.code[self.y[rows]] != 0
             needed = takes_part & usable
             scores = fold_bank.scores_at(self.X, rows, where=needed)
@@ -153,7 +177,7 @@ class OutOfSample:
             count[places[kept]] += 1
 
     def _places(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return where the left-out scores of these rows are kept, row by row."""
+        """Return where the left-out scores of these rows are stored, row by row."""
         lengths = self._start[rows + 1] - self._start[rows]
         before = np.cumsum(lengths) - lengths
         return np.repeat(self._start[rows] - before, lengths) + np.arange(lengths.sum())
@@ -163,37 +187,15 @@ class OutOfSample:
         missing = np.concatenate([[0], np.cumsum(np.isnan(self._left_out))])[self._start]
         return np.flatnonzero(np.diff(missing) == 0)
 
-    def check_sides(
-        self,
-        weights: NDArray[np.float64],
-        classes: NDArray,
-        *,
-        needed: bool,
-        tempered: bool,
-        stacklevel: int = 2,
-    ) -> None:
-        """Say which classes the folds leave out as a whole, or not at all.
+    def check_sides(self, classes, *, needed, tempered):
+        """Report classes whose samples were all left out together, or never left out.
 
-        Classes with a single sample are not meant, nor are samples without weight.
-
-        Parameters
-        ----------
-        weights : array of shape (n,)
-            Sample weights.
-        classes : array of shape (k,)
-            Names of the classes.
-        needed : bool
-            Whether scores of both sides are needed, and not only for the temperature. It is a
-            ``ValueError`` then if no column has them.
-        tempered : bool
-            Whether the temperature is to be fitted.
-        stacklevel : int
-            Of the warning.
+        Classes with a single sample are not reported, nor are samples without weight.
         """
-        several = np.bincount(self.y[weights > 0], minlength=len(self.code)) > 1
+        several = np.bincount(self.y[self.weights > 0], minlength=len(self.code)) > 1
         complete = np.zeros(len(self.y), dtype=np.bool_)
         complete[self.complete_rows()] = True
-        if self._passed_over or complete[several[self.y]].all():  # as with stratified folds
+        if self._stopped_early or complete[several[self.y]].all():  # as with stratified folds
             return
         has_both, lacks = _compare_sides(self.code, self._scored())
         missed = lacks & several[:, None]
@@ -201,13 +203,13 @@ class OutOfSample:
         if not missed.any() and not untempered:
             return
         fatal = bool(needed and missed.any() and not has_both.any())
-        message = f"{_what_is_missed(missed, classes)} {_what_follows(fatal, untempered)} {REMEDY}"
+        message = f"{_missing_scores(missed, classes)} {_consequence(fatal, untempered)} {REMEDY}"
         if fatal:
             raise ValueError(message)
-        warnings.warn(message, UserWarning, stacklevel=stacklevel)
+        warn(message)
 
     def _scored(self) -> NDArray[np.bool_]:
-        """Tell which classes have a score at all in the columns they take part in, (k, l)."""
+        """Return which classes have any score in the columns they take part in, shape (k, l)."""
         scored = self.code != 0
         ends = np.cumsum(np.bincount(self.y, minlength=len(self.code)))
         of_class = np.split(np.argsort(self.y, kind="stable"), ends[:-1])
@@ -222,15 +224,18 @@ class OutOfSample:
         if takes_part.all():
             scores = np.empty(takes_part.shape)
         else:
-            scores = self._of_bank(rows, ~takes_part)
+            scores = self._bank_scores(rows, ~takes_part)
             check_no_nan(scores, rows, ~takes_part)
         scores[takes_part] = self._left_out[self._places(rows)]
         return scores
 
-    def _of_bank(self, rows: NDArray[np.intp], where: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return the scores of the bank itself; from little of X at a time if it is copied."""
+    def _bank_scores(self, rows: NDArray[np.intp], where: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the scores of the bank itself.
+
+        If X is stored by columns, rows are copies: they are taken a quarter of X at a time.
+        """
         if is_by_columns(self.X):
-            parts = np.array_split(np.arange(len(rows)), -(-FEW * len(rows) // len(self.y)))
+            parts = np.array_split(np.arange(len(rows)), -(-4 * len(rows) // len(self.y)))
             scores = [self.bank.scores(take_rows(self.X, rows[p]), where=where[p]) for p in parts]
             return np.concatenate(scores)
         everything = len(rows) == len(self.y) and np.array_equal(rows, np.arange(len(rows)))
@@ -239,17 +244,19 @@ class OutOfSample:
         return self.bank.scores_at(self.X, rows, where=where)
 
     def dense(self) -> NDArray[np.float64]:
-        """Return all scores (n, l) at once."""
-        out = np.empty((len(self.y), self.code.shape[1]))
-        for rows in row_blocks(np.arange(len(self.y)), self.code.shape[1]):
+        """Return all scores at once, shape (n, l)."""
+        out = np.empty((len(self.y), self.n_columns))
+        for rows in row_blocks(np.arange(len(self.y)), self.n_columns, self.block_entries):
             out[rows] = self[rows]
         return out
 
-    def column_blocks(self, weights: NDArray[np.float64]) -> Iterator[ColumnBlock]:
-        """Yield the left-out scores of a few columns at a time, for calibration."""
-        takes_part, n_columns = self.code != 0, self.code.shape[1]
-        before = np.zeros(len(self.code), dtype=np.intp)  # columns of each class till now
-        width = max(1, min(COLUMNS, BLOCK_ENTRIES // len(self.y)))
+    def column_blocks(
+        self, weights: NDArray[np.float64], most_columns: int = 16
+    ) -> Iterator[ColumnBlock]:
+        """Yield the left-out scores of at most 16 columns at a time, for calibration."""
+        takes_part, n_columns = self.code != 0, self.n_columns
+        before = np.zeros(len(self.code), dtype=np.intp)  # columns of each class so far
+        width = max(1, min(most_columns, self.block_entries // len(self.y)))
         for first in range(0, n_columns, width):
             columns = slice(first, min(first + width, n_columns))
             own = takes_part[:, columns]
@@ -266,17 +273,26 @@ class OutOfSample:
 def _compare_sides(
     code: NDArray[np.int8], scored: NDArray[np.bool_]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the columns with scores of both sides, (l,), and the classes of sides without, (k, l).
+    """Return which columns have scores of both sides, and the classes of sides without scores.
 
-    ``scored`` tells which classes have scores in which columns, (k, l).
+    Parameters
+    ----------
+    code : int8 array of shape (k, l)
+    scored : bool array of shape (k, l)
+        Which classes have scores in which columns.
+
+    Returns
+    -------
+    has_both : bool array of shape (l,)
+    lacks : bool array of shape (k, l)
     """
     positive, negative = ((scored & (code == side)).any(axis=0) for side in (1, -1))
     lacks = ((code > 0) & ~positive) | ((code < 0) & ~negative)
     return positive & negative, lacks
 
 
-def _what_is_missed(missed: NDArray[np.bool_], classes: NDArray) -> str:
-    """Name the classes; ``missed`` tells in which columns they are, (k, l)."""
+def _missing_scores(missed: NDArray[np.bool_], classes: NDArray) -> str:
+    """Name the classes that miss scores; ``missed`` says in which columns, shape (k, l)."""
     if not missed.any():
         return "cv leaves out no sample while all its columns keep both of their sides."
     return (
@@ -286,48 +302,9 @@ def _what_is_missed(missed: NDArray[np.bool_], classes: NDArray) -> str:
     )
 
 
-def _what_follows(fatal: bool, untempered: bool) -> str:
+def _consequence(fatal: bool, untempered: bool) -> str:
     if fatal:
-        return "No column has both sides, so that there is nothing to calibrate by."
+        return "No column has scores of both sides, so no calibration can be fitted."
     if untempered:
-        return "No sample has scores in all columns, so that the temperature is not fitted."
-    return "Calibration, temperature and combiners that learn do without them."
-
-
-def row_blocks(rows: NDArray[np.intp], n_columns: int) -> list[NDArray[np.intp]]:
-    """Split rows so that the scores of a part are not too many to be held at a time."""
-    size = max(1, BLOCK_ENTRIES // n_columns)
-    return [rows[first : first + size] for first in range(0, len(rows), size)]
-
-
-def complete_rows(scores: NDArray[np.float64] | OutOfSample) -> NDArray[np.intp]:
-    """Return the rows that have a score in every column."""
-    if isinstance(scores, OutOfSample):
-        return scores.complete_rows()
-    return np.flatnonzero(~np.isnan(scores).any(axis=1))
-
-
-def enough_for_temperature(k: int, n_columns: int) -> int:
-    """Return how many rows the temperature, one number, is fitted on.
-
-    5000, fewer where that makes more than ten million scores: 2020 for one-vs-one with 100
-    classes, and not fewer than 1000.
-    """
-    return min(5000, max(1000, 10_000_000 // max(n_columns, 4 * k)))
-
-
-def check_no_nan(
-    scores: NDArray[np.float64],
-    rows: NDArray[np.intp],
-    where: NDArray[np.bool_] | None = None,
-) -> None:
-    """Raise a ``ValueError`` that names the first NaN; ``rows`` are the names of the rows."""
-    missing = np.isnan(scores)
-    if where is not None:
-        missing &= where
-    if missing.any():
-        row, column = (int(i) for i in np.argwhere(missing)[0])
-        raise ValueError(
-            f"the binary models' scores are NaN at row {rows[row]}, column {column} of the code: "
-            "impute or drop the row, or find out why the model of that column fails."
-        )
+        return "No sample has scores in all columns, so the temperature is not fitted."
+    return "Calibration, temperature and trained combiners do not use them."

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, check_cv
 
-from manyclass._lib.messages import some_quoted
+from manyclass._lib.messages import some_quoted, warn
 
-FOLDS, MOST_FOLDS = 5, 10  # where none are given, and of those given at most
+# Number of folds if none is given: the default of scikit-learn's cross-validation.
+FOLDS = 5
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
-"""Rows to train on, and to test."""
+"""Training rows and test rows."""
 
 
 def make_folds(
@@ -27,32 +29,73 @@ def make_folds(
     warn: bool = True,
     used: NDArray[np.bool_] | None = None,
 ) -> list[Fold]:
-    """Return (train, test) rows, shuffled and stratified by class where ``cv`` is a number.
+    """Return the training and test rows of each fold.
 
-    A class with fewer samples than folds is spread over as many folds as it has
-    samples; the only sample of a class is never left out, and a warning says so. Rows that are
-    not ``used``, having no weight, have no part in it.
+    Parameters
+    ----------
+    cv : int, splitter or iterable of splits
+        A number means :func:`stratified_folds`.
+    X : training data, for a splitter
+    y : int array of shape (n,)
+        Class indices.
+    classes : array of shape (k,)
+        Names of the classes, for the warning.
+    split_params : mapping, optional
+        Further arguments of the splitter, such as groups.
+    warn : bool, default=True
+        Whether to warn about classes with a single sample.
+    used : bool array of shape (n,), optional
+        Rows to use, if ``cv`` is a number; all by default.
     """
-    if not isinstance(cv, (int, np.integer)) or isinstance(cv, bool):
-        splits = check_cv(cv, y, classifier=True).split(X, y, **(split_params or {}))
-        return [(_places(train, len(y)), _places(test, len(y))) for train, test in splits]
+    if is_number_of_folds(cv):
+        return stratified_folds(cv, y, classes, warn=warn, used=used)
+    return folds_of_splitter(cv, X, y, split_params)
+
+
+def is_number_of_folds(cv) -> bool:
+    """Whether ``cv`` is a number rather than a splitter or splits."""
+    return isinstance(cv, Integral) and not isinstance(cv, bool)
+
+
+def folds_of_splitter(
+    cv, X, y: NDArray[np.intp], split_params: Mapping[str, Any] | None = None
+) -> list[Fold]:
+    """Return the folds of a splitter or of an iterable of splits."""
+    splits = check_cv(cv, y, classifier=True).split(X, y, **(split_params or {}))
+    return [(_as_indices(train, len(y)), _as_indices(test, len(y))) for train, test in splits]
+
+
+def stratified_folds(
+    n_folds: int,
+    y: NDArray[np.intp],
+    classes: NDArray,
+    *,
+    warn: bool = True,
+    used: NDArray[np.bool_] | None = None,
+) -> list[Fold]:
+    """Return shuffled folds, stratified by class.
+
+    A class with fewer samples than folds is spread over as many folds as it has samples. The
+    only sample of a class is never left out, and a warning says so. Rows that are not ``used``
+    are in no fold.
+    """
     rows = np.arange(len(y)) if used is None else np.flatnonzero(used)
     y = y[rows]
     counts = np.bincount(y, minlength=1)
-    n_splits = min(cv, counts.max())
-    if cv < 2 or n_splits < 2:
+    n_splits = min(n_folds, counts.max())
+    if n_folds < 2 or n_splits < 2:
         raise ValueError(
-            f"cv={cv} with at most {counts.max()} sample(s) per class: out-of-sample scores need "
-            "at least 2 folds and a class with 2 samples. Add samples; or use cv=None with "
-            "calibration='auto' or None, and a combiner that learns nothing from such scores."
+            f"cv={n_folds} with at most {counts.max()} sample(s) per class: out-of-sample scores "
+            "need at least 2 folds and a class with 2 samples. Add samples; or use cv=None with "
+            "calibration='auto' or None, and a combiner that is not trained."
         )
     single = counts[y] == 1
     if warn:
-        warn_single(y, classes, stacklevel=7)
+        warn_single(y, classes)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        # Neighbouring rows are often alike, and folds of them unlike each other. The rows are
-        # shuffled, not the folds: names of classes have no part in it.
+        # Neighbouring rows are often similar, so rows are shuffled. StratifiedKFold's own
+        # shuffling would depend on the order of the classes.
         order = np.random.RandomState(0).permutation(len(y))
         splits = StratifiedKFold(n_splits).split(np.zeros(len(y)), y[order])
         folds = [np.sort(order[test]) for _, test in splits]
@@ -60,15 +103,15 @@ def make_folds(
     return [(rows[np.setdiff1d(np.arange(len(y)), test)], rows[test]) for test in held_out]
 
 
-def _places(rows, n: int) -> NDArray[np.intp]:
-    """Return the rows of a split as indices: masks, lists and negative ones will do."""
+def _as_indices(rows, n: int) -> NDArray[np.intp]:
+    """Return the rows of a split as non-negative indices; masks and lists are allowed."""
     rows = np.asarray(rows)
     if rows.dtype == np.bool_ and rows.shape == (n,):
         return np.flatnonzero(rows)
     if rows.ndim != 1 or (len(rows) and (rows.dtype.kind not in "iu" or _is_beyond(rows, n))):
         raise ValueError(
-            f"cv has a split that is not made of rows of X, of which there are {n}: give the "
-            "indices of rows, or a mask with True or False for each."
+            f"cv has a split with rows that X does not have; X has {n} rows. Pass the indices of "
+            "rows, or a mask with True or False for each row."
         )
     rows = rows.astype(np.intp)
     return np.where(rows < 0, rows + n, rows)
@@ -81,7 +124,7 @@ def _is_beyond(rows: NDArray, n: int) -> bool:
 def fold_numbers(folds: Iterable[Fold], n: int) -> NDArray[np.intp] | None:
     """Return the number of the fold that leaves each row out, -1 for none.
 
-    None if there is no such number: some row is left out several times.
+    None if a row is left out several times.
     """
     numbers = np.full(n, -1)
     for number, (_, test) in enumerate(folds):
@@ -92,32 +135,42 @@ def fold_numbers(folds: Iterable[Fold], n: int) -> NDArray[np.intp] | None:
 
 
 def folds_again(
-    numbers: NDArray[np.intp] | None, y: NDArray[np.intp], n_classes: int
+    numbers: NDArray[np.intp] | None,
+    y: NDArray[np.intp],
+    n_classes: int,
+    most_folds: int = 10,
 ) -> list[Fold]:
-    """Return folds for what is learned from out-of-sample scores: those that made the scores.
+    """Return folds for learning from out-of-sample scores: the folds that the scores come from.
 
-    What was left out together is left out together again: that is what keeps copies of a
-    sample, or a group of them, on one side. Of many folds several are left out at a time. New
-    folds, if there were none, know of rows alone.
+    Rows that were left out together are left out together again. So copies of a sample, or the
+    members of a group, are never on both sides. Without fold numbers, new folds are made.
+
+    Parameters
+    ----------
+    numbers : int array of shape (n,) or None
+        Number of the fold that left each row out, -1 for none.
+    y : int array of shape (n,)
+        Class indices.
+    n_classes : int
+    most_folds : int
+        If there are more folds, several are left out at a time, so that there are five.
     """
     if numbers is not None:
         each = np.unique(numbers[numbers >= 0])
         if len(each) >= 2:
-            n_folds = len(each) if len(each) <= MOST_FOLDS else FOLDS
+            n_folds = len(each) if len(each) <= most_folds else FOLDS
             left_out = [np.isin(numbers, each[i::n_folds]) for i in range(n_folds)]
             return [(np.flatnonzero(~out), np.flatnonzero(out)) for out in left_out]
-    return make_folds(FOLDS, None, y, np.arange(n_classes), warn=False)
+    return stratified_folds(FOLDS, y, np.arange(n_classes), warn=False)
 
 
-def warn_single(y: NDArray[np.intp], classes: NDArray, stacklevel: int) -> None:
+def warn_single(y: NDArray[np.intp], classes: NDArray) -> None:
     """Warn about classes with a single sample, which cannot be left out."""
     single = classes[np.bincount(y, minlength=len(classes)) == 1]
     if len(single) == 0:
         return
-    warnings.warn(
+    warn(
         f"the following classes have a single sample each: {some_quoted(single)}. It cannot be "
-        "left out, so calibration, temperature and combiners that learn do without it; collect "
-        "more samples or merge the class with another.",
-        UserWarning,
-        stacklevel=stacklevel,
+        "left out, so calibration, temperature and trained combiners do not use it; collect more "
+        "samples or merge the class with another."
     )

@@ -1,6 +1,6 @@
-"""Leave-one-out by a formula where it can be trusted, by folds where it cannot.
+"""Leave-one-out by a formula, and by folds in the columns where the formula is not reliable.
 
-What cannot be trusted is mostly some columns of many. They alone are fitted again.
+Usually only some of many columns are unreliable. Only these are fitted again.
 """
 
 from __future__ import annotations
@@ -11,13 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass.banks import Bank, Untrusted
-from manyclass.scores.crossfit import OutOfSample
-from manyclass.scores.folds import FOLDS, make_folds
+from manyclass.scores.crossfit import CrossFittedScores
+from manyclass.scores.folds import FOLDS, stratified_folds
+from manyclass.scores.out_of_sample import DenseScores, OutOfSampleScores
 
-# Columns that are fitted by themselves: one call of LIBSVM for all pairs costs less than more.
-FEW, FEW_OF_MANY = 20, 0.05
-CLEARLY = 3.0  # standard errors between the mean scores of two sides
-TINY = np.finfo(np.float64).tiny
 WEAK = "the scores of samples left out are hardly, or not, on their own side"
 
 FitPart = Callable[[NDArray[np.intp] | None, NDArray[np.bool_] | None], Bank]
@@ -31,114 +28,130 @@ def leave_one_out(
     code: NDArray[np.int8],
     weights: NDArray[np.float64],
     rows: NDArray[np.intp] | None = None,
-) -> tuple[NDArray[np.float64] | OutOfSample, str | None]:
-    """Return scores of the training set that no sample had a part in itself.
+    row_weights: NDArray[np.float64] | None = None,
+) -> tuple[OutOfSampleScores, str | None]:
+    """Return scores of training samples by machines that were fitted without the sample.
 
     Parameters
     ----------
     bank : Bank
-        Fitted on everything.
+        Fitted on all rows.
     fit : callable
-        Fits a bank of the same kind on the rows and columns that it is given, on all where
-        that is None.
+        Fits a bank of the same kind on the rows and columns that it is given; None means all.
     X, y, code : as the bank was fitted on
     weights : array of shape (n,)
         Sample weights.
     rows : int array of shape (m,), optional
-        The samples to score; all of them when omitted.
+        The samples to score; all by default.
+    row_weights : array of shape (m,), optional
+        Weights of the scores, if not those of their samples.
 
     Returns
     -------
-    scores : array of shape (m, l) or OutOfSample
-        The latter, of all rows, if all of them come from folds.
+    scores : OutOfSampleScores
+        Scores of the m rows.
     remark : str or None
-        What is to be said of folds.
+        The warning to give if folds were needed.
     """
     rows = np.arange(len(y)) if rows is None else rows
-    scores, doubtful, reasons = _by_formula(bank, X, y, code, weights, rows)
-    if scores is not None and not doubtful.any():
-        return scores, None
-    n_columns = code.shape[1]
-    folds = make_folds(FOLDS, X, y, np.arange(len(code)), used=weights > 0, warn=False)
-    where = "" if scores is None else f" in {doubtful.sum()} of {n_columns} columns"
+    row_weights = weights[rows] if row_weights is None else row_weights
+    values, doubtful, reasons = _by_formula(bank, X, y, code, weights, rows)
+    if values is not None and not doubtful.any():
+        return DenseScores(values, y[rows], code, row_weights), None
+    folds = stratified_folds(FOLDS, y, np.arange(len(code)), used=weights > 0, warn=False)
+    where = "" if values is None else f" in {doubtful.sum()} of {code.shape[1]} columns"
     remark = f"analytic leave-one-out is not used{where}: {'; '.join(reasons)}."
     instead = f" {len(folds)} folds are fitted instead; cv={FOLDS} does so without this warning."
-    if scores is None:
-        return _all_by_folds(bank, fit, X, y, code, rows, folds), remark + instead
+    if values is None:
+        by_folds = CrossFittedScores(bank, _all_columns(fit), X, y, code, weights, folds)
+        return _some_rows(by_folds, rows, row_weights), remark + instead
     try:
-        if doubtful.sum() > min(max(FEW, FEW_OF_MANY * n_columns), n_columns / 2):
-            return _all_by_folds(bank, fit, X, y, code, rows, folds), remark + instead
-        some = OutOfSample(None, lambda train: fit(train, doubtful), X, y, code[:, doubtful], folds)
-    except ValueError as error:  # what can be fitted on everything need not be on less, as NuSVC
-        return (
-            scores,
-            f"{remark} But folds cannot be fitted, so that it is used all the same: {error}",
+        if _are_many(doubtful):
+            by_folds = CrossFittedScores(bank, _all_columns(fit), X, y, code, weights, folds)
+            return _some_rows(by_folds, rows, row_weights), remark + instead
+        refitted = CrossFittedScores(
+            None, lambda train: fit(train, doubtful), X, y, code[:, doubtful], weights, folds
         )
-    _put(some, np.flatnonzero(doubtful), scores, rows, weights)
-    return scores, remark + instead
+    except ValueError as error:  # NuSVC, for one, may be feasible on all rows but not on fewer
+        remark = f"{remark} But folds cannot be fitted, so it is used all the same: {error}"
+    else:
+        _replace_columns(values, rows, refitted, np.flatnonzero(doubtful))
+        remark += instead
+    return DenseScores(values, y[rows], code, row_weights), remark
 
 
-def _all_by_folds(bank: Bank, fit: FitPart, X, y, code, rows, folds):
-    by_folds = OutOfSample(bank, lambda train: fit(train, None), X, y, code, folds)
-    return by_folds if len(rows) == len(y) else by_folds[rows]
+def _are_many(columns: NDArray[np.bool_], few: int = 20, share: float = 0.05) -> bool:
+    """Whether it is cheaper to fit all columns again than the given ones by themselves.
+
+    A choice: one LIBSVM call for all pairs costs about as much as 20 pairs, or 5 % of them, one
+    by one. More than half of the columns are always many.
+    """
+    return bool(columns.sum() > min(max(few, share * len(columns)), len(columns) / 2))
 
 
-def left_out_scores(bank: Bank, fit: FitPart, X, y, code, weights) -> NDArray[np.float64]:
-    """Return the scores of :func:`leave_one_out`, of all samples at once."""
-    scores, _ = leave_one_out(bank, fit, X, y, code, weights)
-    return scores.dense() if isinstance(scores, OutOfSample) else scores
+def _all_columns(fit: FitPart) -> Callable[[NDArray[np.intp]], Bank]:
+    return lambda train: fit(train, None)
 
 
-def _put(
-    some: OutOfSample,
-    columns: NDArray[np.intp],
-    scores: NDArray[np.float64],
+def _some_rows(
+    scores: OutOfSampleScores, rows: NDArray[np.intp], weights: NDArray[np.float64]
+) -> OutOfSampleScores:
+    if len(rows) == len(scores.y):
+        return scores
+    return DenseScores(scores[rows], scores.y[rows], scores.code, weights)
+
+
+def _replace_columns(
+    values: NDArray[np.float64],
     rows: NDArray[np.intp],
-    weights: NDArray[np.float64],
+    refitted: OutOfSampleScores,
+    columns: NDArray[np.intp],
 ) -> None:
-    """Replace the scores (m, l) of rows in some columns, where the samples take part in them."""
-    place = np.full(len(weights), -1)
+    """Replace values (m, l) of rows in some columns, where the samples take part in them."""
+    place = np.full(len(refitted.y), -1)
     place[rows] = np.arange(len(rows))
-    for block in some.column_blocks(weights):
+    for block in refitted.column_blocks(refitted.weights):
         to = place[block.rows]
         i, j = np.nonzero((block.sides != 0) & (to >= 0)[:, None])
-        scores[to[i], columns[block.columns][j]] = block.scores[i, j]
+        values[to[i], columns[block.columns][j]] = block.scores[i, j]
 
 
 def _by_formula(
     bank: Bank, X, y, code, weights, rows
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_], list[str]]:
-    """Return scores (m, l) if there are any, the columns not to be trusted, and why."""
+    """Return scores (m, l) if there are any, the unreliable columns, and the reasons."""
     doubtful, reasons = np.zeros(code.shape[1], dtype=np.bool_), []
     try:
-        scores = bank.leave_one_out(X, y, code, weights, rows)
+        values = bank.leave_one_out(X, y, code, weights, rows)
     except Untrusted as error:
         reasons = [str(error)]
         if error.scores is None or error.columns is None:
             return None, ~doubtful, reasons
-        scores, doubtful = error.scores, error.columns
-    weak = hardly_told_apart(scores, y[rows], code, weights[rows])
-    return scores, doubtful | weak, reasons + [WEAK] * bool(weak.any())
+        values, doubtful = error.scores, error.columns
+    weak = weakly_separated(values, y[rows], code, weights[rows])
+    return values, doubtful | weak, reasons + [WEAK] * bool(weak.any())
 
 
-def hardly_told_apart(
+def weakly_separated(
     scores: NDArray[np.float64],
     y: NDArray[np.intp],
     code: NDArray[np.int8],
     weights: NDArray[np.float64],
+    standard_errors: float = 3.0,
 ) -> NDArray[np.bool_]:
-    """Tell which columns do not clearly score their positive side higher.
+    """Return which columns do not clearly score their positive side higher.
 
-    Leaving a sample out moves the constant term towards the other side. Where there are few
-    samples, or they are hardly alike to a machine, that is more than all else says: scores are
-    the wrong way round, or next to it, and a sigmoid turns the probabilities with them. Folds
-    that leave out some of either side do not have this bias.
+    Leaving a sample out moves the constant term towards the other side. With few samples, or
+    with samples that are hardly similar for a machine, this shift dominates: scores have the
+    wrong order, or nearly, and a sigmoid would reverse the probabilities. Folds that leave out
+    some samples of both sides do not have this bias.
 
-    Clearly: the mean scores differ by three standard errors.
+    "Clearly" means that the mean scores differ by three standard errors.
     """
-    weights = weights / max(weights.max(initial=0.0), TINY)  # squares shall not overflow
-    # Weights, sums and sums of squares of the scores of each class in each column; the last is
-    # of the weights squared.
+    # Scaled, so that squares do not overflow.
+    weights = weights / max(weights.max(initial=0.0), np.finfo(np.float64).tiny)
+    # For each class in each column: sum of the weights, weighted sum of the scores and of their
+    # squares, and sum of the squared weights.
     moments = np.zeros((4, *code.shape))
     for c in range(len(code)):
         of_class = scores[y == c]
@@ -150,8 +163,8 @@ def hardly_told_apart(
     size, total, squares, size_squared = (
         np.array([np.where(code == side, m, 0.0).sum(axis=0) for side in (1, -1)]) for m in moments
     )
-    with np.errstate(invalid="ignore", divide="ignore"):  # sides without samples say nothing
+    with np.errstate(invalid="ignore", divide="ignore"):  # sides without samples give NaN
         mean = total / size
         variance = np.maximum(squares / size - mean**2, 0.0).mean(axis=0)
         error = np.sqrt(variance * (size_squared / size**2).sum(axis=0))
-        return mean[0] - mean[1] < CLEARLY * error
+        return mean[0] - mean[1] < standard_errors * error

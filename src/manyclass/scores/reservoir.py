@@ -1,11 +1,11 @@
-"""A bounded store of scores out of a stream: of each class some rows, rather new than old.
+"""A bounded store of scores from a stream, which prefers newer rows of each class.
 
-Scores of a stream come from models that were still learning. Two things keep those of weak
-models out. A full class makes room for every new row by dropping one of its rows at random
-(biased reservoir sampling: C. C. Aggarwal, "On biased reservoir sampling in the presence of
-stream evolution", VLDB 2006), so that a row's chance to be still there falls exponentially
-with the number of rows of its class that came after it. And only the later half of what came
-of each class is used, which matters as long as nothing had to be dropped.
+Scores of a stream come from models that were still learning. Two rules exclude scores of weak
+models. First, if a class is full, each new row replaces a random row of the class (biased
+reservoir sampling: C. C. Aggarwal, "On biased reservoir sampling in the presence of stream
+evolution", VLDB 2006). The probability that a row is still stored falls exponentially with the
+number of later rows of its class. Second, only the later half of the rows of each class is
+used, which matters as long as no row had to be replaced.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_OF_A_CLASS = 400
+# Rows of each class that are kept and used if possible. A choice: the number of scores of a side
+# that a column needs to be calibrated alone.
 LEAST_OF_A_CLASS = 10
-ENTRIES = 2**23  # of all rows together, unless that leaves too few of a class: 64 MB
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -25,31 +25,32 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Reservoir:
-    """Scores of rows that were not yet learned from. It is never changed, but replaced."""
+    """Scores of rows before they were learned. It is immutable."""
 
     scores: Array
-    """Shape (m, l); NaN where a column had no model yet."""
+    """Shape (m, l); NaN if a column had no model yet."""
     y: Indices
     weights: Array
     turn: Indices
-    """How many rows of the class came before this one."""
+    """Number of rows of the class that came before this one."""
     places: Indices
-    """Where the rows of each class are, shape (k, capacity); -1 where there is none."""
+    """Where the rows of each class are stored, shape (k, capacity); -1 for free slots."""
     offered: Indices
-    """Rows of each class that came, shape (k,)."""
+    """Number of rows of each class that came, shape (k,)."""
     offered_weight: Array
     seed: int
 
     @classmethod
-    def empty(cls, n_classes: int, n_columns: int, seed: int) -> Reservoir:
-        """Return one without rows."""
+    def empty(cls, n_classes: int, n_columns: int, seed: int, room: int | None = None) -> Reservoir:
+        """Return a reservoir without rows; ``room`` is its capacity for each class."""
+        room = capacity(n_classes, n_columns) if room is None else room
         none = np.empty(0, dtype=np.intp)
         return cls(
             scores=np.empty((0, n_columns)),
             y=none,
             weights=np.empty(0),
             turn=none,
-            places=np.full((n_classes, capacity(n_classes, n_columns)), -1, dtype=np.intp),
+            places=np.full((n_classes, room), -1, dtype=np.intp),
             offered=np.zeros(n_classes, dtype=np.intp),
             offered_weight=np.zeros(n_classes),
             seed=seed,
@@ -61,7 +62,8 @@ class Reservoir:
     def choose(self, y: Indices) -> tuple[Indices, Indices, Indices]:
         """Return which rows of a batch to keep, their slots, and their turns.
 
-        Nothing depends on the names of the classes: draws are made for each by itself.
+        Random numbers are drawn for each class separately: the names of the classes have no
+        influence.
         """
         room = self.places.shape[1]
         rows, slots, turns = [], [], []
@@ -72,7 +74,7 @@ class Reservoir:
             late = turn >= room
             rng = np.random.default_rng((self.seed, int(self.offered[c])))
             slot[late] = rng.integers(room, size=late.sum())
-            # Of several rows for one slot the last stays.
+            # If several rows have the same slot, the last one stays.
             last = len(slot) - 1 - np.unique(slot[::-1], return_index=True)[1]
             rows.append(of_class[last])
             slots.append(slot[last])
@@ -86,7 +88,7 @@ class Reservoir:
         chosen: tuple[Indices, Indices, Indices],
         scores: Array,
     ) -> Reservoir:
-        """Return a reservoir with the rows chosen of a batch, and the whole batch counted."""
+        """Return a reservoir with the chosen rows of a batch added, and all of its rows counted."""
         rows, slots, turns = chosen
         known = self.places[y[rows], slots]
         new = known < 0
@@ -106,10 +108,10 @@ class Reservoir:
         )
 
     def later_half(self) -> tuple[Array, Indices, Array]:
-        """Return scores, classes and weights of rows of the later half of each class.
+        """Return scores, classes and weights of the later half of the rows of each class.
 
-        All rows of a class of which few would be left. The rows stand for all that came
-        of their class, by weight.
+        If fewer than 10 rows of a class are left, all of its rows are used. The weights of a
+        class add up to the weight of all its rows that came.
         """
         late = 2 * self.turn >= self.offered[self.y]
         few = np.bincount(self.y[late], minlength=len(self.offered)) < LEAST_OF_A_CLASS
@@ -119,14 +121,25 @@ class Reservoir:
         return self.scores[used], y, weights * (self.offered_weight / np.where(kept, kept, 1.0))[y]
 
 
-def capacity(n_classes: int, n_columns: int) -> int:
-    """Return how many rows of a class are kept."""
-    fit = ENTRIES // (n_classes * n_columns)
-    return int(min(max(fit, LEAST_OF_A_CLASS), MOST_OF_A_CLASS))
+def capacity(
+    n_classes: int, n_columns: int, *, most_of_a_class: int = 400, entries: int = 2**23
+) -> int:
+    """Return how many rows of a class are kept.
+
+    Parameters
+    ----------
+    n_classes, n_columns : int
+    most_of_a_class : int
+        Upper limit.
+    entries : int
+        Scores of all classes together, 64 MB by default; but each class has room for 10 rows.
+    """
+    fit = entries // (n_classes * n_columns)
+    return int(min(max(fit, LEAST_OF_A_CLASS), most_of_a_class))
 
 
 def _put(values: NDArray, size: int, at: Indices, new: NDArray) -> NDArray:
-    """Return a copy of ``values`` of another size with new entries in it."""
+    """Return a copy of ``values``, resized and with new entries."""
     out = np.empty((size, *values.shape[1:]), dtype=values.dtype)
     out[: len(values)] = values
     out[at] = new

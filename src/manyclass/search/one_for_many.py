@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.messages import quoted
 from manyclass.banks import MARGIN
+from manyclass.classifier import CoupledBase
 from manyclass.combiners.base import Combiner, own_copy, resolve
 from manyclass.combiners.coupling.base import warn_unconverged
-from manyclass.fitting import CoupledBase
 from manyclass.search.choices import Floats, Results, SmallestC
 
 

@@ -17,8 +17,8 @@ from manyclass._lib.sklearn import n_samples
 from manyclass.banks.base import Bank
 from manyclass.banks.linear import LinearBank
 from manyclass.banks.svm.bank import KernelBank
+from manyclass.classifier import CoupledBase
 from manyclass.combiners.reliability import DynamicReliability
-from manyclass.fitting import CoupledBase
 from manyclass.learners import PairwiseNeighbors
 from manyclass.storage._parts import reachable
 

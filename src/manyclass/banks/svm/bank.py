@@ -22,7 +22,8 @@ from sklearn.utils import check_array
 from manyclass._lib.compiled.blocks import add_intercepts
 from manyclass._lib.rows import without_duplicates
 from manyclass._lib.sklearn import n_samples
-from manyclass.banks.base import Bank, Evidence, Scorer, column_sizes
+from manyclass._lib.weights import column_sizes
+from manyclass.banks.base import Bank, Evidence, Scorer
 from manyclass.banks.kinds import MARGIN, ScoreKind
 from manyclass.banks.precomputed import slice_rows
 from manyclass.banks.svm.borrowing import RowsOf, size_in_bytes

@@ -7,8 +7,8 @@ import numpy as np
 from manyclass._lib.compiled import kernel, summing_kernel
 from manyclass._lib.compiled.exponential import exponential
 
-HEAVIEST = 1e100  # weight of a sample: products of sums of it are finite
-TOGETHER = 8  # columns gathered at a time: a cache line of scores
+# Largest weight of a sample: products of two sums of such weights are finite in float64.
+HEAVIEST = 1e100
 
 
 @kernel
@@ -44,9 +44,9 @@ def _derivatives(f, target, weight, n, a, b):
 def _newton(f, target, weight, n, a, b, max_iter):
     """Minimise the cross-entropy from (a, b); returns (a, b, converged).
 
-    The objective is convex: where it still falls at the end of a step the step is
-    good, and where it has turned the loss decides. Close to the minimum rounding
-    would decide, and Newton's step is taken as it is.
+    The objective is convex. If it still falls at the end of a step, the step is good;
+    otherwise the losses are compared. Close to the minimum, rounding errors would decide
+    that comparison, and Newton's step is taken without it.
     """
     total = 0.0
     for s in range(n):
@@ -71,7 +71,7 @@ def _newton(f, target, weight, n, a, b, max_iter):
                 return a, b, False
         a, b = a + step * d_a, b + step * d_b
         g_a, g_b, h_aa, h_bb, h_ab = ahead
-        if decrement <= 1e-13 * total:  # the step has squared it
+        if decrement <= 1e-13 * total:  # the last step has squared it
             return a, b, True
     return a, b, False
 
@@ -109,17 +109,17 @@ def _standardise(f, weight, n):
 def fit_sigmoids(scores, sides, weights, max_iter, slopes, intercepts):
     """Fit r = 1/(1 + exp(slope * f + intercept)) to every column.
 
-    ``sides`` is +1, -1 or 0 (not taken part); NaN scores are passed over. Targets
-    are Platt's (N+ + 1)/(N+ + 2) and 1/(N- + 2). Scores are standardised first, so
-    that their scale does not matter. A column without finite scores is read as
-    log-odds.
+    ``sides`` is +1, -1 or 0 (takes no part); NaN scores are ignored. Targets are
+    Platt's (N+ + 1)/(N+ + 2) and 1/(N- + 2). Scores are standardised first, so that
+    their scale does not matter. Without finite scores, a column is read as log-odds.
     """
     n, n_columns = scores.shape
-    together = min(TOGETHER, n_columns)
+    cache_line = 8  # columns gathered at a time: float64 numbers in a cache line of 64 bytes
+    together = min(cache_line, n_columns)
     f, target = np.empty((together, n)), np.empty((together, n))
     weight, used = np.empty((together, n)), np.empty(together, dtype=np.int64)
-    for first in range(0, n_columns, TOGETHER):
-        width = min(TOGETHER, n_columns - first)
+    for first in range(0, n_columns, cache_line):
+        width = min(cache_line, n_columns - first)
         _gather(scores, sides, weights, first, width, f, target, weight, used)
         for c in range(width):
             slopes[first + c], intercepts[first + c] = _fit_one(
@@ -129,7 +129,7 @@ def fit_sigmoids(scores, sides, weights, max_iter, slopes, intercepts):
 
 @kernel
 def _gather(scores, sides, weights, first, width, f, target, weight, used):
-    """Collect the usable scores of a few neighbouring columns in one walk over the rows."""
+    """Collect the usable scores of a few neighbouring columns in one pass over the rows."""
     for c in range(width):
         used[c] = 0
     for s in range(scores.shape[0]):
@@ -158,7 +158,7 @@ def _fit_one(f, target, weight, used, max_iter):
     for s in range(used):
         target[s] = high if target[s] == 1.0 else low
     prior = np.log((negative + 1.0) / (positive + 1.0))
-    # Scores are standardised, and mostly point the right way; flat is the safe start.
+    # Scores are standardised and usually increase with the side. A slope of 0 is the safe start.
     a, b, converged = _newton(f, target, weight, used, -1.0, prior, max_iter)
     if not converged:
         a, b, _ = _newton(f, target, weight, used, 0.0, prior, max_iter)

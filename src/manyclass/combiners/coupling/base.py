@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -16,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manyclass import codes
 from manyclass._lib.jobs import check_n_jobs
+from manyclass._lib.messages import warn
 from manyclass.combiners.base import Combination, Combiner
 from manyclass.combiners.coupling.kernels.by_block import condense, find_outside
 from manyclass.combiners.coupling.kernels.by_row import incoherence_of
@@ -179,31 +179,29 @@ def _check_limits(rule: CouplingRule) -> None:
         )
 
 
-def warn_unconverged(rule: Combiner, converged: NDArray[np.bool_], stacklevel: int) -> None:
+def warn_unconverged(rule: Combiner, converged: NDArray[np.bool_], stacklevel: int = 0) -> None:
     """Warn once for all rows that did not reach the rule's tolerance."""
     if converged.all():
         return
     failed = np.flatnonzero(~converged)
     knobs = "max_iter or tol" if hasattr(rule, "tol") else "max_iter"
-    warnings.warn(
+    warn(
         f"rule {rule.key!r} did not converge on {len(failed)} of {len(converged)} rows (the "
         f"first is row {failed[0]}); their probabilities are the best reached. Raise {knobs} "
         f"of {type(rule).__name__}.",
         ConvergenceWarning,
-        stacklevel=stacklevel,
     )
 
 
-def warn_undetermined(code: NDArray[np.int8], rule: Combiner, stacklevel: int) -> None:
+def warn_undetermined(code: NDArray[np.int8], rule: Combiner, stacklevel: int = 0) -> None:
     """Warn that a code does not determine the probabilities that the rule will give."""
     k, n_columns = code.shape
-    warnings.warn(
+    warn(
         f"code has {n_columns} columns for {k} classes, which do not determine the class "
         f"probabilities: rule {rule.key!r} fills in what is missing. They are better with more "
         f"columns; it takes {k - 1} at least to determine them. Pass code=lambda k: "
         "manyclass.codes.sparse_random(k, n_columns=...), or another code.",
         UserWarning,
-        stacklevel=stacklevel,
     )
 
 

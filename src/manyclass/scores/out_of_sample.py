@@ -1,0 +1,165 @@
+"""Out-of-sample scores of the training set: the one type that calibration and scaling read."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyclass.scores.column_blocks import ColumnBlock
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+class OutOfSampleScores(ABC):
+    """Scores of n training rows in l columns, from models that did not see the row.
+
+    A score is NaN where the row takes part in the column but was never left out. Index with an
+    array of rows to get their scores, shape (m, l).
+
+    Parameters
+    ----------
+    y : int array of shape (n,)
+        Class indices of the rows.
+    code : int8 array of shape (k, l)
+        Code matrix.
+    weights : array of shape (n,)
+        Sample weights.
+    fold_numbers : int array of shape (n,), optional
+        Number of the fold that left each row out, -1 for none. None if there is no such number.
+    """
+
+    def __init__(
+        self,
+        y: Indices,
+        code: NDArray[np.int8],
+        weights: Floats,
+        fold_numbers: Indices | None = None,
+    ):
+        self.y, self.code, self.weights = y, code, weights
+        self.fold_numbers = fold_numbers
+
+    @property
+    def n_columns(self) -> int:
+        """Number l of columns."""
+        return self.code.shape[1]
+
+    @abstractmethod
+    def complete_rows(self) -> Indices:
+        """Return the rows that have a score in every column."""
+
+    @abstractmethod
+    def __getitem__(self, rows: Indices) -> Floats:
+        """Return a copy of the scores (m, l) of these rows."""
+
+    @abstractmethod
+    def dense(self) -> Floats:
+        """Return all scores at once, shape (n, l)."""
+
+    @abstractmethod
+    def column_blocks(self, weights: Floats) -> Iterable[ColumnBlock]:
+        """Yield the scores of a few columns at a time, with these sample weights."""
+
+    @abstractmethod
+    def check_sides(self, classes: NDArray, *, needed: bool, tempered: bool) -> None:
+        """Report classes whose samples were all left out together, or never left out.
+
+        Parameters
+        ----------
+        classes : array of shape (k,)
+            Names of the classes.
+        needed : bool
+            Whether anything but the temperature needs scores of both sides. If so and no column
+            has them, this is a ``ValueError`` instead of a warning.
+        tempered : bool
+            Whether a temperature will be fitted.
+        """
+
+
+class DenseScores(OutOfSampleScores):
+    """Out-of-sample scores in one array.
+
+    Parameters
+    ----------
+    scores : array of shape (n, l)
+        NaN where there is no out-of-sample score.
+    y, code, weights, fold_numbers
+        See :class:`OutOfSampleScores`.
+    sides : int8 array of shape (n, l), optional
+        Side of each row in each column; 0 excludes a row from the calibration of a column. By
+        default each row has the side of its class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass import codes
+    >>> from manyclass.scores.out_of_sample import DenseScores
+    >>> values = np.array([[0.9, 0.1, np.nan], [0.2, 0.5, 0.7]])
+    >>> scores = DenseScores(values, np.array([0, 1]), codes.one_vs_one(3), np.ones(2))
+    >>> scores.complete_rows()
+    array([1])
+    """
+
+    def __init__(
+        self,
+        scores: Floats,
+        y: Indices,
+        code: NDArray[np.int8],
+        weights: Floats,
+        fold_numbers: Indices | None = None,
+        sides: NDArray[np.int8] | None = None,
+    ):
+        super().__init__(y, code, weights, fold_numbers)
+        self._scores, self._sides = scores, sides
+
+    def complete_rows(self):
+        """Return the rows that have a score in every column."""
+        return np.flatnonzero(~np.isnan(self._scores).any(axis=1))
+
+    def __getitem__(self, rows):
+        """Return a copy of the scores (m, l) of these rows."""
+        return self._scores[rows]
+
+    def dense(self):
+        """Return the array itself."""
+        return self._scores
+
+    def column_blocks(self, weights):
+        """Return all columns as one block."""
+        sides = self.code[self.y] if self._sides is None else self._sides
+        rows = np.arange(len(self.y))
+        return [ColumnBlock(slice(0, self.n_columns), rows, self._scores, sides, weights)]
+
+    def check_sides(self, classes, *, needed, tempered):
+        """Do nothing: rows are left out one by one here, never a whole class."""
+
+
+def row_blocks(rows: Indices, n_columns: int, entries: int = 2**22) -> list[Indices]:
+    """Split rows into blocks with at most ``entries`` scores each: 32 MB by default."""
+    size = max(1, entries // n_columns)
+    return [rows[first : first + size] for first in range(0, len(rows), size)]
+
+
+def check_no_nan(scores: Floats, rows: Indices, where: NDArray[np.bool_] | None = None) -> None:
+    """Raise a ``ValueError`` for the first NaN among the scores of a bank.
+
+    Parameters
+    ----------
+    scores : array of shape (n, l)
+    rows : int array of shape (n,)
+        Row numbers for the message.
+    where : bool array of shape (n, l), optional
+        The scores to check; all by default.
+    """
+    missing = np.isnan(scores)
+    if where is not None:
+        missing &= where
+    if missing.any():
+        row, column = (int(i) for i in np.argwhere(missing)[0])
+        raise ValueError(
+            f"the binary models' scores are NaN at row {rows[row]}, column {column} of the code: "
+            "impute or drop the row, or find out why the model of that column fails."
+        )

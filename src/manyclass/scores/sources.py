@@ -1,0 +1,195 @@
+"""Where out-of-sample scores come from: the meaning of the parameter ``cv``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyclass._lib.messages import quoted, warn
+from manyclass.banks import Bank
+from manyclass.scores.crossfit import CrossFittedScores, calibration_rows
+from manyclass.scores.folds import (
+    Fold,
+    fold_numbers,
+    folds_of_splitter,
+    is_number_of_folds,
+    stratified_folds,
+    warn_single,
+)
+from manyclass.scores.leave_one_out import FitPart, leave_one_out
+from manyclass.scores.out_of_sample import OutOfSampleScores
+
+
+class ScoreSource(ABC):
+    """A way to get out-of-sample scores of the training set."""
+
+    gives_scores = True
+
+    @abstractmethod
+    def make_folds(
+        self,
+        X,
+        y: NDArray[np.intp],
+        classes: NDArray,
+        split_params: Mapping[str, Any],
+        used: NDArray[np.bool_],
+    ) -> list[Fold]:
+        """Return the folds, if any; warn about classes that cannot be left out.
+
+        Parameters
+        ----------
+        X, y : training data; y holds class indices
+        classes : array of shape (k,)
+            Names of the classes.
+        split_params : mapping
+            Further arguments of the splitter.
+        used : bool array of shape (n,)
+            Rows that have a weight.
+        """
+
+    @abstractmethod
+    def scores(
+        self,
+        bank: Bank,
+        fit: FitPart,
+        X,
+        y: NDArray[np.intp],
+        code: NDArray[np.int8],
+        weights: NDArray[np.float64],
+        folds: list[Fold],
+        *,
+        enough: int | None = None,
+        all_rows: bool = False,
+    ) -> OutOfSampleScores | None:
+        """Return out-of-sample scores.
+
+        Parameters
+        ----------
+        bank : Bank
+            Fitted on all rows.
+        fit : callable
+            Fits a bank of the same kind on the rows and columns that it is given; None means
+            all.
+        X, y, code, weights : as the bank was fitted on
+        folds : what :meth:`make_folds` returned
+        enough : int, optional
+            Number of left-out rows after which no more folds need to be fitted.
+        all_rows : bool, default=False
+            Whether scores of all rows are needed, and not only enough for a calibration.
+        """
+
+
+class NoScores(ScoreSource):
+    """``cv=None``: nothing is left out."""
+
+    gives_scores = False
+
+    def make_folds(self, X, y, classes, split_params, used):
+        """Return no folds."""
+        return []
+
+    def scores(self, bank, fit, X, y, code, weights, folds, *, enough=None, all_rows=False):
+        """Return None."""
+        return None
+
+
+@dataclass(frozen=True)
+class Splitter(ScoreSource):
+    """A splitter or an iterable of splits of the user's own: every fold is fitted."""
+
+    cv: Any
+
+    def make_folds(self, X, y, classes, split_params, used):
+        """Return the user's folds."""
+        return folds_of_splitter(self.cv, X, y, split_params)
+
+    def scores(self, bank, fit, X, y, code, weights, folds, *, enough=None, all_rows=False):
+        """Fit every fold."""
+        return _crossfit(bank, fit, X, y, code, weights, folds)
+
+
+@dataclass(frozen=True)
+class StratifiedFolds(ScoreSource):
+    """A number of stratified folds, of which only as many are fitted as are needed."""
+
+    n_folds: int
+
+    def make_folds(self, X, y, classes, split_params, used):
+        """Return stratified folds."""
+        return stratified_folds(self.n_folds, y, classes, used=used)
+
+    def scores(self, bank, fit, X, y, code, weights, folds, *, enough=None, all_rows=False):
+        """Fit the folds until enough rows have been left out."""
+        return _crossfit(bank, fit, X, y, code, weights, folds, enough)
+
+
+@dataclass(frozen=True)
+class LeaveOneOut(ScoreSource):
+    """``cv="loo"``: analytic leave-one-out, and folds in columns where it is not reliable.
+
+    Large training sets are scored in part: see
+    :func:`~manyclass.scores.crossfit.calibration_rows`, also for the parameters.
+    """
+
+    enough: int = 10_000
+    of_a_class: int = 400
+
+    def make_folds(self, X, y, classes, split_params, used):
+        """Return no folds: they are made later, if they are needed."""
+        warn_single(y, classes)
+        return []
+
+    def scores(self, bank, fit, X, y, code, weights, folds, *, enough=None, all_rows=False):
+        """Apply the formula; warn where folds had to be fitted."""
+        rows, row_weights = np.arange(len(y)), weights
+        if not all_rows:
+            rows, row_weights = calibration_rows(
+                y, weights, enough=self.enough, of_a_class=self.of_a_class
+            )
+        scores, remark = leave_one_out(bank, fit, X, y, code, weights, rows, row_weights)
+        if remark is not None:
+            warn(remark)
+        return scores
+
+
+def _crossfit(bank, fit: FitPart, X, y, code, weights, folds, enough=None) -> CrossFittedScores:
+    return CrossFittedScores(
+        bank,
+        lambda train: fit(train, None),
+        X,
+        y,
+        code,
+        weights,
+        folds,
+        fold_numbers=fold_numbers(folds, len(y)),
+        enough=enough,
+    )
+
+
+def resolve_cv(cv) -> ScoreSource:
+    """Return the source of out-of-sample scores that ``cv`` means; sources are passed through.
+
+    Examples
+    --------
+    >>> from manyclass.scores.sources import resolve_cv
+    >>> resolve_cv(5)
+    StratifiedFolds(n_folds=5)
+    >>> resolve_cv(None).gives_scores
+    False
+    """
+    if cv is None:
+        return NoScores()
+    if isinstance(cv, str):
+        if cv != "loo":
+            raise ValueError(
+                f"cv must be 'loo', a number, a splitter, splits or None, got {quoted(cv)}."
+            )
+        return LeaveOneOut()
+    if isinstance(cv, ScoreSource):
+        return cv
+    return StratifiedFolds(cv) if is_number_of_folds(cv) else Splitter(cv)
