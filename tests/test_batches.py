@@ -34,7 +34,6 @@ from manyclass import CoupledClassifier, CoupledSVC, codes, couple
 from manyclass.banks import LinearBank
 from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
 from manyclass.scaling.temperature import apply_temperature, fit_temperature
-from manyclass.scores import reservoir as _reservoir
 from manyclass.scores.reservoir import Reservoir, capacity
 
 X, y = make_blobs(400, n_features=3, centers=4, cluster_std=4.0, random_state=0)
@@ -46,7 +45,7 @@ SPARSE = np.array(
 )
 PROVISIONAL = "probabilities are provisional.*further batches"
 OTHER_SCORES = (
-    r"calibration='sigmoid' .*another kind of score \(log-odds\) .*began \(probability\).*anew"
+    r"calibration='sigmoid' .*another kind of score \(log-odds\) .*began \(probability\).*again"
 )
 
 
@@ -143,7 +142,7 @@ class TestReservoir:
     def test_holds_what_plain_loops_would(self, seed, n_batches):
         rng = np.random.default_rng(seed)
         rows = rng.integers(3, size=60)
-        kept = Reservoir.empty(3, 1, seed=7)
+        kept = Reservoir.empty(3, 1, seed=7, room=10)
         room = kept.places.shape[1]
         draws: list[list[int]] = [[], [], []]
         for batch in np.array_split(np.arange(60), n_batches):
@@ -160,12 +159,8 @@ class TestReservoir:
             assert sorted(kept.scores[at, 0]) == sorted(expected[c].values())
         assert_array_equal(kept.offered, np.bincount(rows, minlength=3))
 
-    @pytest.fixture(autouse=True)
-    def small(self, monkeypatch):
-        monkeypatch.setattr(_reservoir, "MOST_OF_A_CLASS", 10)
-
     def filled(self, rows, n_batches=10, seed=0):
-        kept = Reservoir.empty(2, 1, seed)
+        kept = Reservoir.empty(2, 1, seed, room=10)
         for batch in np.array_split(np.arange(len(rows)), n_batches):
             chosen = kept.choose(rows[batch])
             scores = batch[chosen[0]].astype(float)[:, None]
@@ -201,8 +196,7 @@ class TestReservoir:
         kept.add(np.array([0, 1, 1]), np.ones(3), chosen, np.zeros((3, 1)))
         assert pickle.dumps(kept) == before
 
-    def test_size(self, monkeypatch):
-        monkeypatch.undo()
+    def test_size(self):
         assert capacity(10, 45) == 400
         assert capacity(26, 325) == 400
         assert capacity(100, 4950) == 16
@@ -252,7 +246,7 @@ class TestBeforeThereAreScores:
     def test_combiners_that_learn_wait(self):
         model = CoupledClassifier(LeastSquares(), combiner="softmax-simplified")
         model.partial_fit(X[:100], names[:100], classes=CLASSES)
-        with pytest.raises(NotFittedError, match="'softmax-simplified' learns .* further batches"):
+        with pytest.raises(NotFittedError, match="'softmax-simplified' is trained .* further batches"):
             model.predict(X)
         model.partial_fit(X[100:], names[100:])
         assert_probabilities(model.predict_proba(X))
@@ -495,7 +489,7 @@ class TestBadInput:
     def test_labels_that_are_new(self, label):
         model = CoupledClassifier(GaussianNB())
         for _ in range(2):
-            with pytest.raises(ValueError, match=f"y holds .*'{label}'.*start anew"):
+            with pytest.raises(ValueError, match=f"y holds .*'{label}'.*start again"):
                 model.partial_fit(X[:2], ["ant", label], classes=CLASSES)
             model.partial_fit(X, names, classes=CLASSES)
 
@@ -523,7 +517,7 @@ class TestBadInput:
 
     def test_classes_that_change(self):
         model = CoupledClassifier(GaussianNB()).partial_fit(X, names, classes=CLASSES)
-        with pytest.raises(ValueError, match="not those of the first call.*leave classes out"):
+        with pytest.raises(ValueError, match="not those of the first call.*omit classes"):
             model.partial_fit(X, names, classes=[*CLASSES, "eel"])
         model.partial_fit(X, names, classes=CLASSES[::-1])
 

@@ -35,11 +35,11 @@ from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, DecisionClassifier, codes, couple
-from manyclass import predicting as _predicting
 from manyclass.banks import LinearBank
 from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
 from manyclass.combiners.coupling import HastieTibshirani, KullbackLeibler
 from manyclass.combiners.decoding import LossBased
+from manyclass.predicting import RowBlocks
 from manyclass.scores.folds import make_folds
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
@@ -446,11 +446,11 @@ class TestAmongOthers:
 
 
 class TestBlocks:
-    def test_one_warning_for_all_blocks(self, monkeypatch):
+    def test_one_warning_for_all_blocks(self):
         model = CoupledClassifier(
             GaussianNB(), code="one-vs-rest", combiner=KullbackLeibler(max_iter=1), cv=None
         ).fit(X, names)
-        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 4 * 10)
+        model._row_blocks = RowBlocks(4 * 10)
         with pytest.warns(ConvergenceWarning, match="did not converge") as record:
             model.predict_proba(X)
         assert len(record) == 1

@@ -33,11 +33,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC, codes
-from manyclass import predicting as _predicting
 from manyclass.combiners.base import names, resolve
 from manyclass.combiners.coupling import HastieTibshirani, KullbackLeibler, Vote
 from manyclass.combiners.decoding import Hamming, MaxWins
 from manyclass.learners import KernelLogisticRegression
+from manyclass.predicting import RowBlocks
 
 # Printed iterations and extreme probabilities may not converge; that is said elsewhere.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -233,12 +233,12 @@ class TestProbabilitiesWhateverTheModelsReturn:
     @pytest.mark.parametrize("combiner", ["wlw2", "kl", "max-wins"])
     @pytest.mark.parametrize("kind", ["probability", "margin"])
     @pytest.mark.parametrize("rows_at_a_time", [1000, 10])
-    def test_nan_is_located(self, combiner, kind, rows_at_a_time, monkeypatch):
+    def test_nan_is_located(self, combiner, kind, rows_at_a_time):
         model = build(Answers(kind, [0.2, 0.6]), combiner).fit(X, y)
         model.estimators_[4].nan_at_ = 5.0
         new = np.zeros((50, 3))
         new[33] = 5.0
-        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 6 * rows_at_a_time)
+        model._row_blocks = RowBlocks(6 * rows_at_a_time)
         with pytest.raises(ValueError, match="NaN at row 33, column 4"):
             model.predict(new)
 
@@ -314,20 +314,20 @@ class TestNothingDependsOnNamesPiecesOrJobs:
 
     @pytest.mark.parametrize("estimator", [LinearSVC(dual=False), GaussianNB()])
     @each_pairing
-    def test_pieces_of_x_get_the_same_answers(self, combiner, code, estimator, monkeypatch):
+    def test_pieces_of_x_get_the_same_answers(self, combiner, code, estimator):
         model = build(estimator, combiner, code).fit(X, y)
         whole = values_of(model, FAR)
         cuts = [1, 2, 3, 10, 60, 61, 90]
         pieces = [values_of(model, piece) for piece in np.split(FAR, cuts)]
         assert_allclose(np.vstack(pieces), whole, rtol=1e-12, atol=1e-12)
-        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 10 * model.code_.shape[1])
+        model._row_blocks = RowBlocks(10 * model.code_.shape[1])
         assert_allclose(values_of(model, FAR), whole, rtol=1e-12, atol=1e-12)
 
     @pytest.mark.parametrize("data", [X.tolist(), pd.DataFrame(X), sparse.csr_array(X)])
-    def test_all_containers_are_read_in_pieces(self, data, monkeypatch):
+    def test_all_containers_are_read_in_pieces(self, data):
         model = build(make_pipeline(StandardScaler(with_mean=False), LinearSVC())).fit(data, y)
         whole = model.predict_proba(data)
-        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 6 * 7)
+        model._row_blocks = RowBlocks(6 * 7)
         assert_allclose(model.predict_proba(data), whole, rtol=1e-12)
         assert_allclose(model.incoherence(data), clone_with(model).fit(data, y).incoherence(data))
 

@@ -20,15 +20,15 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassif
 from sklearn.svm import LinearSVC
 
 from manyclass import CoupledClassifier, codes, couple
-from manyclass import fitting as _coupled
-from manyclass import predicting as _predicting
 from manyclass.banks import MARGIN, PROBABILITY, LinearBank, fit_bank
 from manyclass.banks.base import ConstantModel, column_batches
 from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
+from manyclass.calibration.pooling import pool_scores
 from manyclass.combiners.coupling import LeastSquares, pairwise
 from manyclass.combiners.coupling.base import column_lists
-from manyclass.scores import column_blocks, crossfit
-from manyclass.scores.crossfit import OutOfSample, enough_for_temperature
+from manyclass.predicting import RowBlocks
+from manyclass.scaling.temperature import rows_for_temperature
+from manyclass.scores.crossfit import CrossFittedScores
 from manyclass.scores.folds import make_folds
 
 quick = settings(deadline=None, max_examples=15)
@@ -223,17 +223,16 @@ class TestClassifier:
             CoupledClassifier(code=FEW, combiner="softmax-simplified", cv=3).fit(X, y)
             CoupledClassifier(code=FEW, combiner="hamming").fit(X, y)
 
-    def test_blocks_of_many_columns_answer_the_same(self, monkeypatch):
+    def test_blocks_of_many_columns_answer_the_same(self):
         model = CoupledClassifier(LinearDiscriminantAnalysis(), cv=3).fit(X, y)
         whole = model.predict_proba(X)
-        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 1)
-        monkeypatch.setattr(_predicting, "MANY_COLUMNS", 60)  # there are 66
-        monkeypatch.setattr(_predicting, "MANY_ENTRIES", 7 * 66)
+        model._row_blocks = RowBlocks(1, many_columns=60, many_entries=7 * 66)  # 66 columns
+        assert model._row_blocks.size(66) == 7
         for method in ("predict_proba", "decision_function", "incoherence"):
             getattr(model, method)(X)
         assert_allclose(model.predict_proba(X), whole, rtol=0, atol=1e-12)
 
-    def test_fits_no_more_folds_than_the_temperature_needs(self, monkeypatch):
+    def test_fits_no_more_folds_than_the_temperature_needs(self):
         fitted = []
 
         class Counting(LinearDiscriminantAnalysis):
@@ -241,24 +240,28 @@ class TestClassifier:
                 fitted.append(len(y))
                 return super().fit(X, y)
 
+        class Thrifty(CoupledClassifier):
+            _row_blocks = RowBlocks(many_columns=60)
+
+            def _rows_for_temperature(self):
+                return 61
+
         CoupledClassifier(Counting(), cv=4).fit(X, y)
         assert len(fitted) == 5 * 66
-        monkeypatch.setattr(_coupled, "MANY_COLUMNS", 60)
-        monkeypatch.setattr(_coupled, "enough_for_temperature", lambda k, n_columns: 61)
         fitted.clear()
-        model = CoupledClassifier(Counting(), cv=4).fit(X, y)  # 60 rows a fold
+        model = Thrifty(Counting(), cv=4).fit(X, y)  # 60 rows a fold
         assert len(fitted) == 3 * 66 and model.temperature_ != 1
         fitted.clear()
-        CoupledClassifier(Counting(), cv=4, calibration="sigmoid").fit(X, y)
+        Thrifty(Counting(), cv=4, calibration="sigmoid").fit(X, y)
         assert len(fitted) == 5 * 66
 
 
 def test_rows_for_the_temperature():
-    assert enough_for_temperature(10, 45) == 5000
-    assert enough_for_temperature(26, 325) == 5000
-    assert enough_for_temperature(100, 4950) == 2020
-    assert enough_for_temperature(200, 19900) == 1000
-    assert enough_for_temperature(1000, 150) == 2500
+    assert rows_for_temperature(10, 45) == 5000
+    assert rows_for_temperature(26, 325) == 5000
+    assert rows_for_temperature(100, 4950) == 2020
+    assert rows_for_temperature(200, 19900) == 1000
+    assert rows_for_temperature(1000, 150) == 2500
 
 
 # -- linear models without models ------------------------------------------------------
@@ -352,7 +355,7 @@ class Stub:
         return self.scores(X[rows])
 
 
-def stub_scores(k, n_of_class, code, enough=None):
+def stub_scores(k, n_of_class, code, **options):
     rng = np.random.default_rng(0)
     y = rng.permutation(np.repeat(np.arange(k), n_of_class))
     X, coef = rng.normal(size=(len(y), 3)), rng.normal(size=(3, code.shape[1]))
@@ -362,13 +365,14 @@ def stub_scores(k, n_of_class, code, enough=None):
     def fit(rows):
         return Stub(coef, next(shifts))
 
-    return OutOfSample(Stub(coef), fit, X, y, code, folds, enough), X @ coef, y, folds
+    ones = np.ones(len(y))
+    scores = CrossFittedScores(Stub(coef), fit, X, y, code, ones, folds, **options)
+    return scores, X @ coef, y, folds
 
 
 @pytest.mark.parametrize("code", [codes.one_vs_one(6), codes.one_vs_rest(6), few_columns(6, 4)])
-def test_scores_come_from_the_right_models(code, monkeypatch):
-    monkeypatch.setattr(crossfit, "BLOCK_ENTRIES", 11 * code.shape[1])
-    scores, plain, y, folds = stub_scores(6, 10, code)
+def test_scores_come_from_the_right_models(code):
+    scores, plain, y, folds = stub_scores(6, 10, code, block_entries=11 * code.shape[1])
     expected = plain.copy()
     for number, (_, test) in enumerate(folds):
         expected[test] += (number + 1) * (code[y[test]] != 0)
@@ -380,7 +384,7 @@ def test_scores_come_from_the_right_models(code, monkeypatch):
 
 @pytest.mark.parametrize("enough", [1, 12, 13, 60])
 def test_folds_end_when_there_is_enough(enough):
-    scores, _, _, folds = stub_scores(6, 10, codes.one_vs_one(6), enough)
+    scores, _, _, folds = stub_scores(6, 10, codes.one_vs_one(6), enough=enough)
     n_folds = -(-enough // 12)
     expected = np.sort(np.concatenate([test for _, test in folds[:n_folds]]))
     assert_array_equal(scores.complete_rows(), expected)
@@ -389,28 +393,26 @@ def test_folds_end_when_there_is_enough(enough):
 @pytest.mark.parametrize("method", [Sigmoid, RobustSigmoid, Isotonic])
 @pytest.mark.parametrize("columns", [1, 4, 100])
 @pytest.mark.parametrize("code", [codes.one_vs_one(6), codes.one_vs_rest(6)], ids=["ovo", "ovr"])
-def test_calibration_of_a_few_columns_at_a_time(method, columns, code, monkeypatch):
-    monkeypatch.setattr(crossfit, "COLUMNS", columns)
+def test_calibration_of_a_few_columns_at_a_time(method, columns, code):
     scores, _, y, _ = stub_scores(6, 10, code)
-    # Class 2 has no score of its own: its columns borrow from the others.
+    # Class 2 has no scores: its columns are fitted on the pooled scores of the others.
     for row in np.flatnonzero(y == 2):
         scores._left_out[scores._places(np.array([row]))] = np.nan
     weights = np.random.default_rng(3).uniform(0.5, 2, len(y))
     weights[:5] = 0
     n_columns = code.shape[1]
-    blocks = method().fit_blocks(lambda: scores.column_blocks(weights), n_columns)
+    blocks = method().fit_blocks(lambda: scores.column_blocks(weights, columns), n_columns)
     whole = method().fit(scores.dense(), code[y], weights)
     at = np.linspace(-9, 9, 50)[:, None] * np.ones(n_columns)
     assert_array_equal(blocks.transform(at), whole.transform(at))
 
 
-def test_pooled_scores_are_thinned_where_there_are_too_many(monkeypatch):
+def test_pooled_scores_are_thinned_where_there_are_too_many():
     scores, _, y, _ = stub_scores(6, 10, codes.one_vs_one(6))
-    lends = np.arange(15) > 3
+    chosen = np.arange(15) > 3
     weights = np.ones(len(y))
-    whole = column_blocks.pool(lambda: scores.column_blocks(weights), lends)
-    monkeypatch.setattr(column_blocks, "POOLED", 50)
-    some = column_blocks.pool(lambda: scores.column_blocks(weights), lends)
+    whole = pool_scores(lambda: scores.column_blocks(weights), chosen)
+    some = pool_scores(lambda: scores.column_blocks(weights), chosen, most=50)
     assert len(whole[0]) == 20 * 11 and 25 < len(some[0]) <= 50
     assert np.isin(some[0], whole[0]).all()
 

@@ -28,7 +28,7 @@ from manyclass.combiners.srm_drm import (
 )
 from manyclass.metrics import zadrozny_mse
 from manyclass.scaling.temperature import apply_temperature, fit_temperature
-from manyclass.scores.leave_one_out import left_out_scores
+from manyclass.scores.leave_one_out import leave_one_out
 
 RULES = ("f(x)", "SRM", "DRM")
 COUPLERS = ("kl", "least-squares", "normalize")
@@ -163,7 +163,8 @@ class Machines:
     @cached_property
     def left_out(self) -> Array:
         """Scores by analytic leave-one-out; of 5 folds where that is not to be trusted."""
-        return left_out_scores(self.bank, self._fit, self.X, self.y, self.code, self.ones)
+        scores, _ = leave_one_out(self.bank, self._fit, self.X, self.y, self.code, self.ones)
+        return scores.dense()
 
     @cached_property
     def dynamic(self) -> DynamicReliabilityCV:

@@ -20,14 +20,14 @@ from sklearn.svm import SVC
 from experiments.summary.methods import COUPLERS, DECODERS, TRAINED
 from experiments.summary.samples import Array, Part
 from manyclass import codes
-from manyclass.banks import MARGIN, fit_bank
 from manyclass._lib.weights import column_sizes
+from manyclass.banks import MARGIN, fit_bank
 from manyclass.calibration import Sigmoid
 from manyclass.combiners.base import Combiner, resolve
 from manyclass.scaling.temperature import apply_temperature, fit_temperature
 from manyclass.scores.crossfit import out_of_sample_scores
 from manyclass.scores.folds import make_folds
-from manyclass.scores.leave_one_out import left_out_scores
+from manyclass.scores.leave_one_out import leave_one_out
 
 FOLDS = 5
 WARM = 8  # rows that a rule is tried on before it is timed: kernels are loaded then
@@ -94,7 +94,8 @@ class Machines:
     def _out_of_sample(self) -> Array:
         """Return what CoupledSVC and CoupledClassifier learn from, unless told otherwise."""
         if self.learner == "svc":
-            return left_out_scores(self.bank, self._fit, self.X, self.y, self.code, self.ones)
+            scores, _ = leave_one_out(self.bank, self._fit, self.X, self.y, self.code, self.ones)
+            return scores.dense()
         folds = make_folds(FOLDS, self.X, self.y, np.arange(self.k), warn=False)
         return out_of_sample_scores(self.bank, self._fit, self.X, self.y, self.code, folds)
 

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from manyclass import codes
-from manyclass.banks import MARGIN, Bank, fit_bank
 from manyclass._lib.weights import column_sizes
+from manyclass.banks import MARGIN, Bank, fit_bank
 from manyclass.calibration import Sigmoid
 from manyclass.calibration.crossfitting import calibrate, left_out_probabilities
 from manyclass.combiners.base import resolve
 from manyclass.scaling.temperature import FLOOR, apply_temperature, fit_temperature
-from manyclass.scores.crossfit import complete_rows
 from manyclass.scores.folds import Fold
-from manyclass.scores.leave_one_out import left_out_scores
+from manyclass.scores.leave_one_out import leave_one_out
+from manyclass.scores.out_of_sample import OutOfSampleScores
 
 RULES = ("ht", "wlw1", "wlw2", "vote", "ht-noniterative", "pkpd", "logit")
 TRAINING, LEFT_OUT = "training", "leave-one-out"  # the scores that sigmoids are fitted on
@@ -81,7 +81,7 @@ class Machines:
         sides = self.code[self.y]
         self.sigmoids = {
             TRAINING: Sigmoid().fit(self.bank.scores(K), sides, self.ones),
-            LEFT_OUT: calibrate("sigmoid", self.left_out, self.y, self.code, self.ones),
+            LEFT_OUT: calibrate(Sigmoid, self.left_out),
         }
 
     def _fit(
@@ -94,21 +94,16 @@ class Machines:
         return fit_bank(machine, self.K, self.y, code, MARGIN, rows=rows)
 
     @cached_property
-    def left_out(self) -> Floats:
+    def left_out(self) -> OutOfSampleScores:
         """Out-of-sample scores of the training set."""
-        return left_out_scores(self.bank, self._fit, self.K, self.y, self.code, self.ones)
+        scores, _ = leave_one_out(self.bank, self._fit, self.K, self.y, self.code, self.ones)
+        return scores
 
     @cached_property
     def temperature(self) -> float:
         """The power of CoupledSVC, from the out-of-sample probabilities of wlw2."""
         blocks = left_out_probabilities(
-            self.sigmoids[LEFT_OUT],
-            "sigmoid",
-            self.left_out,
-            self.y,
-            self.code,
-            self.ones,
-            complete_rows(self.left_out),
+            self.sigmoids[LEFT_OUT], Sigmoid, self.left_out, self.left_out.complete_rows()
         )
         rows, r = map(np.concatenate, zip(*blocks, strict=True))
         p = resolve("wlw2").combine(r, self.code, self.weights).values

@@ -20,8 +20,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from experiments import datasets
 from experiments.runner import Row
 from manyclass import CoupledSVC, codes
-from manyclass.banks import MARGIN, fit_bank
 from manyclass._lib.weights import column_sizes
+from manyclass.banks import MARGIN, fit_bank
 from manyclass.calibration import CALIBRATIONS
 from manyclass.combiners.base import Combiner, resolve
 from manyclass.combiners.coupling.general import Zadrozny

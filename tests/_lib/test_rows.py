@@ -20,9 +20,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, LinearSVC
 
 from manyclass import CoupledClassifier, CoupledSVC
-from manyclass import predicting as _predicting
 from manyclass._lib import rows as _rows
 from manyclass._lib.rows import blocks_of_rows, by_rows, take_rows
+from manyclass.predicting import RowBlocks
 
 N = 1500
 
@@ -218,7 +218,7 @@ class TestPredictionsFromColumns:
         X, y = matrix(300, 40), labels(300, 6)
         model = CoupledClassifier(learner, cv=2, random_state=0).fit(X, y)
         monkeypatch.setattr(_rows, "CHUNK", chunk)
-        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 15 * 16)
+        model._row_blocks = RowBlocks(15 * 16)
         for ask in (model.predict_proba, model.predict, model.incoherence):
             assert_array_equal(ask(X.tocsc()), ask(X))
 
@@ -226,7 +226,7 @@ class TestPredictionsFromColumns:
         X, y = matrix(), labels()
         model = CoupledClassifier(Frugal(), cv=2).fit(X, y)
         monkeypatch.setattr(_rows, "CHUNK", 2**10)
-        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 2**10)
+        model._row_blocks = RowBlocks(2**10)
         by_columns = X.tocsc()
         model.predict_proba(by_columns[:100])  # compiles what is to be compiled
         tracemalloc.start()

@@ -136,16 +136,16 @@ class TestSigmoid:
 class TestRobustSigmoid:
     @quick
     @given(column=scored())
-    def test_it_is_the_sigmoid_of_what_was_drawn_in(self, column):
+    def test_it_is_the_sigmoid_of_compressed_scores(self, column):
         f, sides, weights = column
         model = RobustSigmoid()
         r = one_column(model, f, sides, weights)
         limit = naive.typical_size(f, weights)
         assert model.limits_[0] == limit
-        drawn = [naive.drawn_in(score, limit) for score in f]
+        compressed = [naive.compressed(score, limit) for score in f]
         a, b = model.slopes_[0], model.intercepts_[0]
-        assert_allclose(naive.sigmoid_gradient(drawn, sides, weights, a, b), 0.0, atol=1e-8)
-        expected = [naive.sigmoid(score, a, b) for score in drawn]
+        assert_allclose(naive.sigmoid_gradient(compressed, sides, weights, a, b), 0.0, atol=1e-8)
+        expected = [naive.sigmoid(score, a, b) for score in compressed]
         assert_allclose(r, expected, atol=1e-9)
 
     def test_one_far_score_hardly_bends_it(self):
@@ -315,10 +315,10 @@ class TestColumnsThatBorrow:
         )
 
 
-# -- sigmoids that fall ----------------------------------------------------------------
+# -- monotone calibrations ----------------------------------------------------------------
 
 
-def test_sigmoids_that_fall_become_the_share_of_the_side():
+def test_decreasing_sigmoids_become_the_share_of_the_side():
     rng = np.random.default_rng(0)
     sides = np.where(rng.random((60, 2)) < 0.3, 1, -1).astype(np.int8)
     scores = sides * np.array([1.0, -1.0]) + rng.normal(size=(60, 2))
@@ -326,7 +326,7 @@ def test_sigmoids_that_fall_become_the_share_of_the_side():
     assert sigmoid.slopes_[0] < 0 < sigmoid.slopes_[1]
     kept = sigmoid.slopes_[0], sigmoid.intercepts_[0]
     positive, negative = ((sides == side).sum(axis=0) for side in (1, -1))
-    sigmoid.rise(positive, negative)
+    sigmoid.enforce_monotone(positive, negative)
     assert (sigmoid.slopes_[0], sigmoid.intercepts_[0]) == kept
     r = sigmoid.transform(np.array([[0.0, -2.0], [0.0, 0.0], [0.0, 2.0]]))[:, 1]
     targets = np.where(
@@ -336,9 +336,9 @@ def test_sigmoids_that_fall_become_the_share_of_the_side():
     assert (np.diff(r) > 0).all()
 
 
-def test_curves_rise_as_they_are():
+def test_isotonic_curves_are_monotone_already():
     scores, sides = np.arange(6.0)[:, None], np.array([[1], [1], [1], [-1], [-1], [-1]], np.int8)
     curve = Isotonic().fit(scores, sides, np.ones(6))
     before = curve.transform(scores)
-    curve.rise(np.array([3.0]), np.array([3.0]))
+    curve.enforce_monotone(np.array([3.0]), np.array([3.0]))
     assert_array_equal(curve.transform(scores), before)

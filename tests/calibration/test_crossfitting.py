@@ -7,7 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from manyclass import codes
+from manyclass.calibration import CALIBRATIONS, Sigmoid
 from manyclass.calibration.crossfitting import calibrate, left_out_probabilities
+from manyclass.scores.out_of_sample import DenseScores
 
 CODE = codes.one_vs_one(3)
 
@@ -19,10 +21,11 @@ def noisy_scores(n=30, seed=0):
 
 
 def probabilities(method, scores, y, weights, numbers=None, rows=None, code=CODE):
-    """Those of :func:`left_out_probabilities`, and of which rows, in order."""
+    """Return the rows of :func:`left_out_probabilities` in order, and their probabilities."""
     rows = np.arange(len(y)) if rows is None else rows
-    own = calibrate(method, scores, y, code, weights)
-    blocks = left_out_probabilities(own, method, scores, y, code, weights, rows, numbers)
+    left_out = DenseScores(scores, y, code, weights, numbers)
+    own = calibrate(CALIBRATIONS[method], left_out)
+    blocks = left_out_probabilities(own, CALIBRATIONS[method], left_out, rows)
     found, r = map(np.concatenate, zip(*blocks, strict=True))
     order = np.argsort(found)
     return found[order], r[order], own
@@ -37,7 +40,8 @@ def test_every_fold_is_judged_by_the_others(method):
     for fold in (0, 1):
         test = np.flatnonzero(numbers == fold)
         others = np.flatnonzero(numbers != fold)
-        without = calibrate(method, scores[others], y[others], CODE, np.ones(20))
+        rest = DenseScores(scores[others], y[others], CODE, np.ones(20))
+        without = calibrate(CALIBRATIONS[method], rest)
         assert_allclose(r[np.isin(rows, test)], without.transform(scores[test]), rtol=1e-9)
 
 
@@ -74,7 +78,8 @@ def test_samples_of_one_kind_cannot_be_left_out():
     assert_array_equal(r, own.transform(scores))
 
 
-def test_no_column_turns_its_sides_round():
+def test_no_sigmoid_decreases():
     scores, y = noisy_scores()
-    sigmoid = calibrate("sigmoid", scores * [1.0, -1.0, 1.0], y, CODE, np.ones(30))
+    reversed_column = scores * [1.0, -1.0, 1.0]
+    sigmoid = calibrate(Sigmoid, DenseScores(reversed_column, y, CODE, np.ones(30)))
     assert (sigmoid.slopes_ < 0).all()

@@ -30,7 +30,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC, codes
-from manyclass import predicting as _predicting
 from manyclass.banks import Evidence
 from manyclass.combiners import reliability
 from manyclass.combiners import srm_drm as decoding
@@ -42,6 +41,7 @@ from manyclass.combiners.srm_drm import (
     DynamicReliabilityDecoder,
     StaticReliabilityDecoder,
 )
+from manyclass.predicting import RowBlocks
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 X /= 8.0
@@ -615,8 +615,8 @@ class TestInUse:
         assert_allclose(listed.decision_function(NEW.tolist()), scores, rtol=1e-12)
         pieces = [model.decision_function(piece) for piece in np.split(NEW, [1, 2, 30])]
         assert_allclose(np.vstack(pieces), scores, rtol=1e-12, atol=1e-12)
-        for module, name in ((_predicting, "BLOCK_ENTRIES"), (reliability, "BLOCK")):
-            monkeypatch.setattr(module, name, 40)
+        model._row_blocks = RowBlocks(40)
+        monkeypatch.setattr(reliability, "BLOCK", 40)
         assert_allclose(model.decision_function(NEW), scores, rtol=1e-12, atol=1e-12)
 
     @each_combiner

@@ -145,7 +145,7 @@ def typical_size(f: Sequence[float], weights: Sequence[float]) -> float:
     return inf
 
 
-def drawn_in(score: float, limit: float) -> float:
+def compressed(score: float, limit: float) -> float:
     """The score up to the limit; beyond, what grows like its logarithm."""
     if isinf(score) or not abs(score) > limit:
         return score

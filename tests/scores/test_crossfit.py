@@ -25,7 +25,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from manyclass import CoupledClassifier, codes
 from manyclass.banks import MARGIN, PROBABILITY, fit_bank, response_kind
-from manyclass.scores.crossfit import OutOfSample, enough_rows, out_of_sample_scores
+from manyclass.scores.crossfit import CrossFittedScores, calibration_rows, out_of_sample_scores
 from manyclass.scores.folds import make_folds
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
@@ -174,7 +174,8 @@ def left_out(y, code, folds, weights, enough=None):
     def fit(rows):
         return fit_bank(FirstFeature(), data, y, code, MARGIN, rows=rows, fit_params=params)
 
-    return OutOfSample(fit(np.arange(len(y))), fit, data, y, code, folds, enough)
+    everything = fit(np.arange(len(y)))
+    return CrossFittedScores(everything, fit, data, y, code, weights, folds, enough=enough)
 
 
 @st.composite
@@ -205,13 +206,13 @@ NAMES = np.array(["ant", "bee", "cat", "dog"])
 
 class TestCheckOfSides:
     @staticmethod
-    def outcome(scores, weights, needed, tempered=False):
+    def outcome(scores, needed, tempered=False):
         """Return the kind of complaint, and what it says."""
         names = NAMES[: len(scores.code)]
         with warnings.catch_warnings(record=True) as record:
             warnings.simplefilter("always")
             try:
-                scores.check_sides(weights, names, needed=needed, tempered=tempered)
+                scores.check_sides(names, needed=needed, tempered=tempered)
             except ValueError as error:
                 return "error", str(error)
         assert len(record) <= 1
@@ -222,7 +223,7 @@ class TestCheckOfSides:
     def test_equals_the_plain_loops(self, case, needed):
         y, code, folds, weights = case
         missed, none_has_both = naive.sides_not_left_out(y, code, folds, weights)
-        kind, message = self.outcome(left_out(y, code, folds, weights), weights, needed)
+        kind, message = self.outcome(left_out(y, code, folds, weights), needed)
         if not missed:
             assert kind == "nothing"
         else:
@@ -240,13 +241,13 @@ class TestCheckOfSides:
         folds = make_folds(5, np.zeros((len(y), 1)), y, np.arange(k))
         for code in (codes.one_vs_one(k), codes.one_vs_rest(k)):
             scores = left_out(y, code, folds, np.ones(len(y)))
-            assert self.outcome(scores, np.ones(len(y)), True, True)[0] == "nothing"
+            assert self.outcome(scores, True, True)[0] == "nothing"
 
     def test_folds_passed_over_are_not_missed(self):
         y = np.repeat([0, 1, 2], 4)
         folds = [(np.delete(np.arange(12), [s, s + 1]), [s, s + 1]) for s in (0, 2, 4, 6, 8, 10)]
         scores = left_out(y, codes.one_vs_one(3), folds, np.ones(12), enough=2)
-        assert self.outcome(scores, np.ones(12), True, True)[0] == "nothing"
+        assert self.outcome(scores, True, True)[0] == "nothing"
 
     def test_no_row_for_the_temperature_is_told_by_itself(self):
         """All pairs have scores of both sides, but no row has those of both its pairs."""
@@ -257,9 +258,9 @@ class TestCheckOfSides:
                 absent = (c + 1 + half) % 3
                 folds.append((everything[(y != absent) & ~np.isin(everything, test)], test))
         scores = left_out(y, codes.one_vs_one(3), folds, np.ones(12))
-        kind, message = self.outcome(scores, np.ones(12), True, tempered=True)
+        kind, message = self.outcome(scores, True, tempered=True)
         assert kind == "warning" and "the temperature is not fitted. Use cv=5" in message
-        assert self.outcome(scores, np.ones(12), True, tempered=False)[0] == "nothing"
+        assert self.outcome(scores, True, tempered=False)[0] == "nothing"
 
 
 @st.composite
@@ -370,22 +371,22 @@ class TestRareClasses:
             make_folds(cv, X, y, classes)
 
 
-def test_enough_rows_are_all_rows_of_small_sets():
+def test_calibration_rows_are_all_rows_of_small_sets():
     y, weights = np.repeat([0, 1], 50), np.ones(100)
-    rows, kept = enough_rows(y, weights)
+    rows, kept = calibration_rows(y, weights)
     assert_array_equal(rows, np.arange(100))
     assert_array_equal(kept, weights)
 
 
 @pytest.mark.parametrize("n_classes", [2, 5, 40])
-def test_enough_rows_stand_for_all(n_classes):
+def test_calibration_rows_represent_all(n_classes):
     """Every class keeps its weight; rare classes keep all rows; rows of weight 0 are left out."""
     rng = np.random.default_rng(0)
     shares = rng.dirichlet(np.full(n_classes, 0.5))
     y = np.concatenate([np.arange(n_classes), rng.choice(n_classes, 50_000, p=shares)])
     weights = rng.integers(0, 3, len(y)).astype(float)
     weights[:n_classes] = 1.0
-    rows, kept = enough_rows(y, weights)
+    rows, kept = calibration_rows(y, weights)
     assert len(np.unique(rows)) == len(rows) and (np.diff(rows) > 0).all()
     assert (weights[rows] > 0).all()
     assert_allclose(np.bincount(y[rows], kept), np.bincount(y, weights))
@@ -420,5 +421,5 @@ def test_splits_in_any_form(form):
 @pytest.mark.parametrize("test", [[90], [-91], [0.5], ["a"], [[1]], [True] * 89], ids=str)
 def test_splits_that_are_none(test):
     X, y = make_blobs(90, centers=3, random_state=0)
-    with pytest.raises(ValueError, match="not made of rows of X, of which there are 90"):
+    with pytest.raises(ValueError, match="split with rows that X does not have; X has 90 rows"):
         CoupledClassifier(SVC(), cv=[(np.arange(90), test)]).fit(X, y)

@@ -17,9 +17,9 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC, codes
 from manyclass.banks import MARGIN, Untrusted, fit_bank
-from manyclass.scores.crossfit import OutOfSample
+from manyclass.scores.crossfit import CrossFittedScores
 from manyclass.scores.folds import fold_numbers, make_folds
-from manyclass.scores.leave_one_out import hardly_told_apart, leave_one_out, left_out_scores
+from manyclass.scores.leave_one_out import leave_one_out, weakly_separated
 
 CODE = codes.one_vs_one(4)
 X, y = make_blobs(120, n_features=3, centers=4, cluster_std=2.0, random_state=0)
@@ -45,7 +45,8 @@ def bank():
 
 @pytest.fixture(scope="module")
 def by_folds(bank):
-    return OutOfSample(bank, fit, X, y, CODE, make_folds(5, X, y, np.arange(4))).dense()
+    folds = make_folds(5, X, y, np.arange(4))
+    return CrossFittedScores(bank, fit, X, y, CODE, ONES, folds).dense()
 
 
 class Doubting:
@@ -67,7 +68,7 @@ class Doubting:
 def test_what_is_trusted_comes_from_the_formula(bank):
     scores, remark = leave_one_out(bank, None, X, y, CODE, ONES)
     assert remark is None
-    assert_array_equal(scores, bank.leave_one_out(X, y, CODE, ONES))
+    assert_array_equal(scores.dense(), bank.leave_one_out(X, y, CODE, ONES))
 
 
 @pytest.mark.parametrize("some", [[0], [5], [1, 3], [0, 2, 4]])
@@ -80,7 +81,7 @@ def test_columns_that_are_not_come_from_folds(bank, by_folds, some):
     expected = bank.leave_one_out(X, y, CODE, ONES)
     replaced = (CODE[y] != 0) & columns
     expected[replaced] = by_folds[replaced]
-    assert_allclose(scores, expected, rtol=0, atol=1e-8)
+    assert_allclose(scores.dense(), expected, rtol=0, atol=1e-8)
 
 
 def test_only_the_columns_in_doubt_are_fitted_again(bank):
@@ -98,10 +99,8 @@ def test_only_the_columns_in_doubt_are_fitted_again(bank):
 def test_more_than_half_are_all(bank, by_folds):
     columns = np.arange(6) > 1
     scores, remark = leave_one_out(Doubting(bank, columns), fit, X, y, CODE, ONES)
-    assert isinstance(scores, OutOfSample)
     assert "in 4 of 6 columns" in remark
     assert_array_equal(scores.dense(), by_folds)
-    assert_array_equal(left_out_scores(Doubting(bank, columns), fit, X, y, CODE, ONES), by_folds)
 
 
 def test_without_a_formula_all_are(by_folds):
@@ -119,13 +118,15 @@ def test_of_some_rows(bank, some):
     rows, columns = np.arange(7, 120, 3), np.isin(np.arange(6), some)
     doubting = Doubting(bank, columns)
     few, _ = leave_one_out(doubting, fit, X, y, CODE, ONES, rows)
-    assert_allclose(few, left_out_scores(doubting, fit, X, y, CODE, ONES)[rows], atol=1e-9)
+    everything, _ = leave_one_out(doubting, fit, X, y, CODE, ONES)
+    assert_allclose(few.dense(), everything[rows], atol=1e-9)
+    assert_array_equal(few.y, y[rows])
 
 
 # -- which columns are not to be trusted -----------------------------------------------
 
 
-def naive_hardly_told_apart(scores, y, code):
+def naive_weakly_separated(scores, y, code):
     found = []
     for column in range(code.shape[1]):
         sides = []
@@ -152,32 +153,32 @@ def test_by_three_standard_errors(seed, signal):
     labels = rng.integers(0, 4, 40)
     scores = rng.normal(size=(40, 6)) + signal * CODE[labels]
     scores[rng.random(scores.shape) < 0.1] = np.nan
-    found = hardly_told_apart(scores, labels, CODE, np.ones(40))
-    assert_array_equal(found, naive_hardly_told_apart(scores, labels, CODE))
+    found = weakly_separated(scores, labels, CODE, np.ones(40))
+    assert_array_equal(found, naive_weakly_separated(scores, labels, CODE))
 
 
 def test_scale_of_the_weights_does_not_matter():
     scores, weights = np.random.default_rng(0).normal(size=(120, 6)), np.arange(120.0)
-    expected = hardly_told_apart(scores, y, CODE, weights)
+    expected = weakly_separated(scores, y, CODE, weights)
     assert 0 < expected.sum()
-    assert_array_equal(hardly_told_apart(scores, y, CODE, 1e-3 * weights), expected)
+    assert_array_equal(weakly_separated(scores, y, CODE, 1e-3 * weights), expected)
 
 
 def test_samples_without_weight_do_not_count():
     scores, weights = np.random.default_rng(0).normal(size=(120, 6)), np.arange(120) % 2.0
-    expected = hardly_told_apart(scores[1::2], y[1::2], CODE, weights[1::2])
-    assert_array_equal(hardly_told_apart(scores, y, CODE, weights), expected)
+    expected = weakly_separated(scores[1::2], y[1::2], CODE, weights[1::2])
+    assert_array_equal(weakly_separated(scores, y, CODE, weights), expected)
 
 
 @pytest.mark.filterwarnings("error")
 def test_weights_as_large_as_they_come():
     scores, weights = np.random.default_rng(0).normal(size=(120, 6)), np.arange(120) % 2.0
-    expected = hardly_told_apart(scores, y, CODE, weights)
-    assert_array_equal(hardly_told_apart(scores, y, CODE, 1e300 * weights), expected)
+    expected = weakly_separated(scores, y, CODE, weights)
+    assert_array_equal(weakly_separated(scores, y, CODE, 1e300 * weights), expected)
 
 
 def test_scores_that_are_all_the_same_say_nothing():
-    assert not hardly_told_apart(np.zeros((120, 6)), y, CODE, ONES).any()
+    assert not weakly_separated(np.zeros((120, 6)), y, CODE, ONES).any()
 
 
 # -- as part of the classifiers --------------------------------------------------------
@@ -237,7 +238,7 @@ def test_folds_that_cannot_be_fitted(bank):
     for columns in (np.arange(6) == 2, np.arange(6) < 5):
         doubting = Doubting(bank, columns)
         scores, remark = leave_one_out(doubting, refuse, X, y, CODE, ONES)
-        assert_array_equal(scores, bank.leave_one_out(X, y, CODE, ONES))
+        assert_array_equal(scores.dense(), bank.leave_one_out(X, y, CODE, ONES))
         assert remark.endswith("it is used all the same: specified nu is infeasible")
 
 

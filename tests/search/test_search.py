@@ -31,9 +31,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC
-from manyclass import predicting as _predicting
 from manyclass.combiners.coupling import HastieTibshirani, Vote
 from manyclass.combiners.decoding import LossBased
+from manyclass.predicting import RowBlocks
 from manyclass.search import (
     RuleScorer,
     SmallestC,
@@ -666,11 +666,11 @@ class TestRuleScorer:
         RuleScorer()(model, X, y)
         assert asked == [90] * 6
 
-    def test_blocks_do_not_matter(self, monkeypatch):
-        model = MODELS["SVC"].fit(X, y)
+    def test_blocks_do_not_matter(self):
+        model = clone(MODELS["SVC"]).fit(X, y)
         rules = [*WU, "max-wins"]
         whole = RuleScorer(rules)(model, X, y)
-        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 60)
+        model._row_blocks = RowBlocks(60)
         assert RuleScorer(rules)(model, X, y) == whole
 
     def test_the_model_is_left_alone(self):
@@ -771,7 +771,7 @@ class TestRuleScorer:
     @pytest.mark.parametrize("seed", range(5))
     def test_random_ties_are_broken_as_in_a_fit(self, seed, monkeypatch):
         # All rows are alike and all classes tie, so that the seed chooses one class for all.
-        monkeypatch.setattr(_predicting, "BLOCK_ENTRIES", 6)
+        monkeypatch.setattr(CoupledClassifier, "_row_blocks", RowBlocks(6))
         zeros, classes = np.zeros((40, 1)), np.repeat(np.arange(4), 10)
         truth = np.repeat(np.arange(4), [16, 8, 4, 12])
         rule = Vote(random_state=np.random.RandomState(seed))

@@ -30,9 +30,9 @@ import manyclass
 from manyclass import CoupledClassifier, CoupledSVC, DecisionClassifier
 from manyclass._lib import files as _files
 from manyclass.app.columns import column_transformer
+from manyclass.classifier import CoupledBase
 from manyclass.combiners import base as combining
 from manyclass.combiners.srm_drm import DynamicReliabilityDecoder
-from manyclass.classifier import CoupledBase
 from manyclass.learners import (
     BinnedNaiveBayes,
     BoostedNaiveBayes,

@@ -24,7 +24,7 @@ from manyclass import CoupledSVC, codes
 from manyclass.banks import MARGIN, Untrusted, fit_bank
 from manyclass.banks.svm import spans
 from manyclass.banks.svm.spans import squared_spans, squared_spans_by_blocks, without_only_samples
-from manyclass.scores import crossfit
+from manyclass.scores.sources import LeaveOneOut
 
 PAIR = np.array([[-1], [1]], dtype=np.int8)
 
@@ -78,15 +78,14 @@ def test_some_rows_as_all_rows():
     assert_allclose(some, scores[rows], atol=1e-5)
 
 
-def test_probabilities_from_some_rows(monkeypatch):
+def test_probabilities_from_some_rows():
     """Beyond enough rows, sigmoids and temperature hardly change."""
     X, y = load_digits(return_X_y=True)
     test = np.arange(len(y)) % 3 == 0
     losses = []
     for enough in (10_000, 400):
-        monkeypatch.setattr(crossfit, "ENOUGH_ROWS", enough)
-        monkeypatch.setattr(crossfit, "ENOUGH_OF_A_CLASS", 40)
-        p = CoupledSVC().fit(X[~test], y[~test]).predict_proba(X[test])
+        cv = LeaveOneOut(enough, of_a_class=40)
+        p = CoupledSVC(cv=cv).fit(X[~test], y[~test]).predict_proba(X[test])
         losses.append(log_loss(y[test], p))
     assert losses[0] != losses[1]
     assert_allclose(losses[0], losses[1], rtol=0.15)
