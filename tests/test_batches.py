@@ -246,7 +246,8 @@ class TestBeforeThereAreScores:
     def test_combiners_that_learn_wait(self):
         model = CoupledClassifier(LeastSquares(), combiner="softmax-simplified")
         model.partial_fit(X[:100], names[:100], classes=CLASSES)
-        with pytest.raises(NotFittedError, match="'softmax-simplified' is trained .* further batches"):
+        waits = "'softmax-simplified' is trained .* further batches"
+        with pytest.raises(NotFittedError, match=waits):
             model.predict(X)
         model.partial_fit(X[100:], names[100:])
         assert_probabilities(model.predict_proba(X))

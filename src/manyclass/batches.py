@@ -34,7 +34,6 @@ from manyclass.calibration import Calibration, Sigmoid
 from manyclass.calibration.plan import Plan
 from manyclass.combiners.base import Combiner
 from manyclass.predicting import Predictions
-from manyclass.scaling.temperature import FLOOR
 from manyclass.scores.out_of_sample import DenseScores, OutOfSampleScores
 from manyclass.scores.reservoir import Reservoir
 
@@ -81,6 +80,7 @@ class PartialFitMixin(RoutingMixin, Predictions):
     _plan: Callable[[Combiner, int], Plan]
     _bank_options: Callable[[], dict[str, Any]]
     _set_up: Callable[..., None]
+    _set_totals: Callable[[Array], None]
     _fit_calibration: Callable[..., None]
     _fit_combiner: Callable[..., None]
     _fit_temperature: Callable[..., None]
@@ -271,8 +271,7 @@ class PartialFitMixin(RoutingMixin, Predictions):
             **self._bank_options(),
         )
         batch = class_sizes(y, len(self.classes_), weights)
-        self.class_totals_ = self.class_totals_ + batch
-        self.weights_ = np.maximum(self.class_totals_ @ (self.code_ != 0), FLOOR)
+        self._set_totals(self.class_totals_ + batch)
         seen = self.stream_.seen | sides_in(self.code_, batch)
         known = sides_in(self.code_, self.class_totals_)
         self.bank_ = bank_of(learners, seen, known, kind)

@@ -24,7 +24,7 @@ from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.routing import offers_weights_if_taken
 from manyclass._lib.rows import is_by_columns
 from manyclass._lib.sklearn import check_any_rows, check_sample_weight
-from manyclass._lib.weights import class_sizes, column_sizes, weights_in_use
+from manyclass._lib.weights import class_sizes, weights_in_use
 from manyclass.banks import Bank, fit_bank, read_by_bank
 from manyclass.banks.svm.callable_kernel import takes_any_rows
 from manyclass.batches import PartialFitMixin
@@ -80,28 +80,20 @@ class CoupledBase(Predictions, ABC):
         X_bank = read_by_bank(self._base_estimator(), X, plan.kind, fit_params)
         fit_part = self._bank_fitter(X_bank, y, code, plan, fit_params, seeds, routed)
         self._set_up(classes, combiner, code)
-        self.class_totals_ = class_sizes(y, len(classes), weights)
-        self.weights_ = np.maximum(column_sizes(y, code, weights), FLOOR)
+        self._set_totals(class_sizes(y, len(classes), weights))
         measure = combiner.measure()
         evidence: Any = None
         with kept_on_workers(X_bank, y, code, *fit_params.values()):  # for all columns and folds
             self.bank_ = fit_part(None, None)
             if measure is not None:  # before folds are fitted: not all learners support it
                 evidence = self.bank_.evidence(X_bank, y, code, weights)
+            data = X_bank, y, code, weights
+            enough, all_rows = self._enough_left_out(plan), measure is not None
             scores = plan.source.scores(
-                self.bank_,
-                fit_part,
-                X_bank,
-                y,
-                code,
-                weights,
-                folds,
-                enough=self._enough_left_out(plan),
-                all_rows=measure is not None,
+                self.bank_, fit_part, *data, folds, enough=enough, all_rows=all_rows
             )
         if scores is not None:
-            needed = plan.calibration is not None or combiner.learns
-            scores.check_sides(classes, needed=needed, tempered=plan.tempered)
+            scores.check_sides(classes, needed=not plan.only_tempered, tempered=plan.tempered)
         if measure is not None:
             known = None if scores is None else scores.dense()
             self.reliability_ = measure.fit(X, y, code, evidence, known)
@@ -218,15 +210,19 @@ class CoupledBase(Predictions, ABC):
         self.calibration_, self.reliability_ = None, None
         self.temperature_, self.least_proba_ = 1.0, np.zeros(len(classes))
 
+    def _set_totals(self, class_totals: NDArray[np.float64]) -> None:
+        """Set the training weight of each class and of each column."""
+        self.class_totals_ = class_totals
+        self.weights_ = np.maximum(class_totals @ (self.code_ != 0), FLOOR)
+
     def _enough_left_out(self, plan: Plan) -> int | None:
         """Return after how many left-out rows folds may stop; None to fit all folds.
 
         With thousands of columns, and scores that only the temperature needs, some folds give
         enough rows.
         """
-        only_tempered = plan.calibration is None and not self.combiner_.learns
         many = self.code_.shape[1] > self._row_blocks.many_columns
-        return self._rows_for_temperature() if only_tempered and many else None
+        return self._rows_for_temperature() if plan.only_tempered and many else None
 
     def _rows_for_temperature(self) -> int:
         return rows_for_temperature(*self.code_.shape)

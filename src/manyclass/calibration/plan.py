@@ -30,6 +30,8 @@ class Plan(NamedTuple):
     """How scores become probabilities; None if they are used unchanged."""
     tempered: bool
     """Whether a temperature is fitted."""
+    only_tempered: bool
+    """Whether nothing but a temperature needs out-of-sample scores."""
     source: ScoreSource
     """Where out-of-sample scores come from; ``NoScores`` if nothing needs them."""
 
@@ -69,8 +71,9 @@ def make_plan(
     tempered = bool(
         temperature and combiner.gives_probabilities and not combiner.learns and n_classes > 2
     )
-    needs_scores = method is not None or tempered or combiner.learns
-    return Plan(kind, method, tempered, source if needs_scores else NoScores())
+    only_tempered = method is None and not combiner.learns
+    needs_scores = tempered or not only_tempered
+    return Plan(kind, method, tempered, only_tempered, source if needs_scores else NoScores())
 
 
 def _choose_calibration(
