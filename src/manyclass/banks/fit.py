@@ -73,8 +73,8 @@ def fit_bank(
     >>> X, y = load_iris(return_X_y=True)
     >>> bank = fit_bank(LogisticRegression(), X, y, one_vs_rest(3), PROBABILITY)
     >>> bank.scores(X[:2]).round(1)
-    array([[1. , 0.2, 0. ],
-           [1. , 0.4, 0. ]])
+    array([[1. , 0.1, 0. ],
+           [1. , 0.3, 0. ]])
     """
     rows = np.arange(len(y)) if rows is None else rows
     params = dict(fit_params or {})

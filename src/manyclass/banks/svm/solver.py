@@ -73,28 +73,8 @@ def fit_kernel_bank(
         if factors is not None:
             sample_weight = factors.of_class[y] * distinct.weights
             factors = factors._replace(of_sample=distinct.weights)
-    pairs = codes.pair_columns(code)
-    weights = factors if pairs is not None and factors is not None else sample_weight
-    paired = pairs is not None and estimator.class_weight is None
-    as_pairs = paired and len(np.unique(y[rows])) > 2
-    jobs = effective_n_jobs(n_jobs)
-    task = _machine(estimator, kernel), kernel, limits, X, y
-    if as_pairs and _is_one_call(kernel, X, len(rows), code, jobs, limits.one_call):
-        columns = _fit_pairs(*task, pairs, rows, weights)
-    else:
-        batches = run_tasks(
-            _fit_columns,
-            column_batches(code.shape[1], jobs),
-            *task,
-            code,
-            rows,
-            weights,
-            paired,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            prefer="threads",  # LIBSVM releases the interpreter lock
-        )
-        columns = [column for batch in batches for column in batch]
+    task = estimator, kernel, limits, X, y, code, rows, sample_weight, factors
+    columns = _fit_all(*task, n_jobs=n_jobs, verbose=verbose)
     bank = KernelBank(
         kernel,
         X,
@@ -259,6 +239,44 @@ def _among_all(X, rows: NDArray[np.intp], values: NDArray, others) -> NDArray:
     out = np.full(n_samples(X), others, dtype=values.dtype)
     out[rows] = values
     return out
+
+
+def _fit_all(
+    estimator,
+    kernel: Kernel,
+    limits: Limits,
+    X,
+    y: NDArray[np.intp],
+    code: NDArray[np.int8],
+    rows: NDArray[np.intp],
+    sample_weight: NDArray[np.float64] | None,
+    factors: WeightFactors | None,
+    *,
+    n_jobs: int | None,
+    verbose: int,
+) -> list[Column]:
+    """Fit all columns: pairs in one call of LIBSVM unless they are large, or one call each."""
+    pairs = codes.pair_columns(code)
+    weights = factors if pairs is not None and factors is not None else sample_weight
+    paired = pairs is not None and estimator.class_weight is None
+    as_pairs = paired and len(np.unique(y[rows])) > 2
+    jobs = effective_n_jobs(n_jobs)
+    task = _machine(estimator, kernel), kernel, limits, X, y
+    if as_pairs and _is_one_call(kernel, X, len(rows), code, jobs, limits.one_call):
+        return _fit_pairs(*task, pairs, rows, weights)
+    batches = run_tasks(
+        _fit_columns,
+        column_batches(code.shape[1], jobs),
+        *task,
+        code,
+        rows,
+        weights,
+        paired,
+        n_jobs=n_jobs,
+        verbose=verbose,
+        prefer="threads",  # LIBSVM releases the interpreter lock
+    )
+    return [column for batch in batches for column in batch]
 
 
 def _fit_columns(
