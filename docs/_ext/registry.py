@@ -88,7 +88,10 @@ def setup(app):
         def run(self):
             names = listed(self.arguments[0], self.options.pop("accepts", None))
             self.options["toctree"] = "generated"
-            self.content = StringList([f"~{name}" for name in names], source=self.env.docname)
+            # Names of the current module are given without it.
+            own = f"{self.env.ref_context.get('py:module')}."
+            lines = [name[len(own) :] if name.startswith(own) else f"~{name}" for name in names]
+            self.content = StringList(lines, source=self.env.docname)
             return super().run()
 
     app.add_directive("combiners", Combiners)

@@ -401,7 +401,7 @@ def _columns(y: ArrayLike, classes: ArrayLike | None) -> dict[Any, int]:
     columns = {label: c for c, label in enumerate(labels.tolist())}
     if len(columns) != len(labels):
         twice = [label for label, times in Counter(labels.tolist()).items() if times > 1]
-        raise ValueError(f"classes must not repeat a label, but it repeats {some_quoted(twice)}.")
+        raise ValueError(f"classes names a label twice: {some_quoted(twice)}.")
     return columns
 
 
@@ -429,5 +429,5 @@ def check_weight(sample_weight: ArrayLike) -> Floats:
     )
     weight = column_or_1d(weight)
     if weight.min() < 0 or weight.sum() == 0:
-        raise ValueError("sample_weight must not be negative, and not all zero.")
+        raise ValueError("sample_weight must not be negative, and not zero everywhere.")
     return weight
