@@ -16,8 +16,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
 from experiments import datasets
+from experiments.pages import markdown_table
 from manyclass import CoupledSVC
-from manyclass.app.report import markdown_table
 
 SETS = (
     "digits",

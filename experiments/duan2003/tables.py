@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from experiments.duan2003.partitions import N_FOLDS, SOURCES, Partition, draw
 from experiments.duan2003.search import Found, Grids, search
 from experiments.runner import Row, Task
 from manyclass.combiners.softmax import Softmax
-from manyclass.search.two_steps import FACTORS, POWERS
+from manyclass.search import TwoStepGridSearchCV
 from manyclass.svm import CoupledSVC
 
 SIZE, SOFTMAX_C = "training samples", "log2 C of soft-max"
@@ -38,8 +39,8 @@ SCALES: dict[str, dict[str, Any]] = {
         "partitions": 20,
         SIZE: {data: source.n_train for data, source in SOURCES.items()},
         "test samples": None,
-        "coarse grid": list(POWERS),
-        "fine factors": list(FACTORS),
+        "coarse grid": [10.0**power for power in range(-3, 4)],
+        "fine factors": list(signature(TwoStepGridSearchCV).parameters["factors"].default),
     },
 }
 
