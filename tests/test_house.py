@@ -1,0 +1,82 @@
+"""The rules of the house: a tree that is a map, few constants, no hooks into other libraries."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import manyclass
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = Path(manyclass.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+NUMBER = re.compile(r"^_?[A-Z][A-Z_0-9]*(?:, *_?[A-Z][A-Z_0-9]*)*(?:: [\w\[\], .]+)? = [-(]?[\d.]")
+
+# Names that several rooms use for the same role.
+ROLES = {"__init__", "base", "fit", "leave_one_out"}
+
+
+def constants(path: Path) -> list[int]:
+    """Return the lines (from 0) of module-level numeric constants."""
+    return [i for i, line in enumerate(path.read_text().splitlines()) if NUMBER.match(line)]
+
+
+def imports(path: Path) -> set[str]:
+    """Return the modules that a file imports, inside functions too."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return found
+
+
+def test_the_top_of_the_package_can_be_read_at_a_glance():
+    entries = {path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.*")}
+    assert len(entries - {"__pycache__"}) <= 22
+
+
+def test_no_two_modules_share_a_name():
+    times = Counter(path.stem for path in FILES)
+    assert {name for name, n in times.items() if n > 1} <= ROLES
+
+
+def test_numeric_constants_are_few():
+    assert sum(len(constants(path)) for path in FILES) < 80
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if constants(path)], ids=lambda p: p.stem)
+def test_numeric_constants_say_who_chose_them(path):
+    lines = path.read_text().splitlines()
+    for i in constants(path):
+        near = lines[i], lines[i - 1], lines[min(i + 1, len(lines) - 1)]
+        commented = "#" in near[0] or near[1].startswith("#") or near[2].startswith('"""')
+        assert commented, f"{path}:{i + 1} has no reason"
+
+
+def test_banks_do_not_know_learners():
+    for path in (PACKAGE / "banks").rglob("*.py"):
+        assert not any(name.startswith("manyclass.learners") for name in imports(path)), path
+
+
+def test_only_one_file_imports_private_parts_of_scikit_learn():
+    private = re.compile(r"sklearn(\.\w+)*\._")
+    for path in FILES:
+        if path.relative_to(PACKAGE) != Path("_lib/sklearn.py"):
+            assert not any(private.match(name) for name in imports(path)), path
+
+
+@pytest.mark.parametrize("word", ["stacklevel=", "atexit", "signal.signal("])
+def test_hooks_and_frames_have_one_place(word):
+    own = {
+        "stacklevel=": {"_lib/messages.py"},
+        "atexit": {"app/signals.py"},
+        "signal.signal(": {"app/signals.py"},
+    }
+    found = {str(path.relative_to(PACKAGE)) for path in FILES if word in path.read_text()}
+    assert found <= own[word]
