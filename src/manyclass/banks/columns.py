@@ -13,6 +13,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
+from manyclass._lib.arrays import Code, Places
 from manyclass._lib.jobs import run_tasks
 from manyclass._lib.rows import (
     by_rows,
@@ -32,9 +33,9 @@ from manyclass.banks.repeats import distinct_rows
 def fit_models(
     estimator,
     X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
-    rows: NDArray[np.intp],
+    y: Places,
+    code: Code,
+    rows: Places,
     params: Mapping[str, Any],
     seeds: NDArray[np.int64] | None = None,
     n_jobs: int | None = None,
@@ -103,7 +104,7 @@ def column_batches(
     return [slice(first, first + size) for first in range(0, n_columns, size)]
 
 
-def _places_of_classes(y: NDArray[np.intp], k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _places_of_classes(y: Places, k: int) -> tuple[Places, Places]:
     """Return the places of all samples, class by class, and where each class ends among them.
 
     With these, a column does not have to search through all rows.
@@ -173,7 +174,7 @@ def _fit_column(estimator, X, y, column, rows, params, seed, pairwise: bool):
     return PairwiseModel(fitted, rows) if pairwise else fitted
 
 
-def _own_part(estimator, X, rows: NDArray[np.intp], pairwise: bool):
+def _own_part(estimator, X, rows: Places, pairwise: bool):
     """Return the rows of a column, and for a square matrix the same columns.
 
     If these are all rows, return X itself, unless the estimator overwrites it.

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import SVC, NuSVC
 
+from manyclass._lib.arrays import Code, Places
 from manyclass.banks.base import Bank
 from manyclass.banks.columns import fit_models
 from manyclass.banks.kinds import MARGIN, ScoreKind
@@ -27,11 +28,11 @@ _KERNEL_MACHINES = {SVC: fit_kernel_bank, NuSVC: fit_kernel_bank}
 def fit_bank(
     estimator,
     X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
+    y: Places,
+    code: Code,
     kind: ScoreKind,
     *,
-    rows: NDArray[np.intp] | None = None,
+    rows: Places | None = None,
     fit_params: Mapping[str, Any] | None = None,
     seeds: NDArray[np.int64] | None = None,
     n_jobs: int | None = None,

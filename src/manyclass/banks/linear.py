@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import (
@@ -21,6 +20,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.weights import column_sizes
 from manyclass.banks.base import Bank, ConstantModel, Evidence
 from manyclass.banks.kinds import MARGIN, ScoreKind
@@ -93,9 +93,7 @@ class LinearBank(Bank):
             type(model) in (*cls.TYPES, ConstantModel) for model in models
         )
 
-    def evidence(
-        self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
-    ) -> Evidence:
+    def evidence(self, X, y: Places, code: Code, weights: Floats) -> Evidence:
         """Return |w|^2 / (2 C N) of every machine and the margins; for LinearSVC only."""
         machines = self._kept
         if any(type(model) is not LinearSVC for model in machines) or self.kind != MARGIN:
@@ -111,7 +109,7 @@ class LinearBank(Bank):
         penalty = squares / (2.0 * bound * np.where(sizes > 0, sizes, 1.0))  # 0 without samples
         return Evidence(penalty, self.scores(X), weights)
 
-    def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+    def scores(self, X, where: Flags | None = None) -> Floats:
         """Return the scores of every column; all entries are computed."""
         X = check_array(
             X,
@@ -124,11 +122,11 @@ class LinearBank(Bank):
         margins += self.intercept
         return self._answer(margins)
 
-    def constants(self) -> NDArray[np.float64]:
+    def constants(self) -> Floats:
         """Return the scores of the constant models, which do not depend on the sample."""
         return self._answer(self.intercept[self.constant])
 
-    def _answer(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _answer(self, margins: Floats) -> Floats:
         """Return margins, or turn them into probabilities if these are wanted."""
         if self.kind == MARGIN:
             return margins

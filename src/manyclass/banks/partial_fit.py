@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.rows import take_part, without_duplicates
 from manyclass._lib.sklearn import check_fit_params
 from manyclass.banks.base import Bank, ConstantModel
@@ -32,9 +33,9 @@ def new_learners(estimator, n_columns: int, seeds: NDArray[np.int64] | None) -> 
 def teach(
     learners: list[Any],
     X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
-    rows: NDArray[np.intp],
+    y: Places,
+    code: Code,
+    rows: Places,
     params: Mapping[str, Any],
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -75,7 +76,7 @@ def _teach_column(learner, X, y, column, rows, params):
     return deepcopy(learner).partial_fit(part, target, **sliced)
 
 
-def sides_in(code: NDArray[np.int8], totals: NDArray[np.float64]) -> NDArray[np.bool_]:
+def sides_in(code: Code, totals: Floats) -> Flags:
     """Return which columns have a negative and a positive side, shape (2, l).
 
     ``totals`` are the weights of the classes, shape (k,).
@@ -83,9 +84,7 @@ def sides_in(code: NDArray[np.int8], totals: NDArray[np.float64]) -> NDArray[np.
     return np.array([totals @ (code < 0) > 0, totals @ (code > 0) > 0])
 
 
-def bank_of(
-    learners: list[Any], seen: NDArray[np.bool_], known: NDArray[np.bool_], kind: ScoreKind
-) -> Bank:
+def bank_of(learners: list[Any], seen: Flags, known: Flags, kind: ScoreKind) -> Bank:
     """Return the bank of learners, some of which may have seen one side only.
 
     Parameters

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.rows import take_part
 
 
@@ -27,7 +28,7 @@ class PairwiseModel(ClassifierMixin, BaseEstimator):
         The places of these among all training samples: the columns that it takes.
     """
 
-    def __init__(self, estimator, rows: NDArray[np.intp]):
+    def __init__(self, estimator, rows: Places):
         self.estimator = estimator
         self.rows = rows
 
@@ -36,7 +37,7 @@ class PairwiseModel(ClassifierMixin, BaseEstimator):
         """The negative and the positive side."""
         return self.estimator.classes_
 
-    def cut(self, X, rows: NDArray[np.intp] | None = None):
+    def cut(self, X, rows: Places | None = None):
         """Return a part of X: the columns of the estimator's training samples, and these rows.
 
         If rows are given, the part may be written to.
@@ -44,12 +45,12 @@ class PairwiseModel(ClassifierMixin, BaseEstimator):
         return take_part(X, rows, self.rows, copy=rows is not None)
 
     @available_if(_has("decision_function"))
-    def decision_function(self, X) -> NDArray[np.float64]:
+    def decision_function(self, X) -> Floats:
         """Return the margins of rows of the matrix."""
         return self.estimator.decision_function(self.cut(X))
 
     @available_if(_has("predict_proba"))
-    def predict_proba(self, X) -> NDArray[np.float64]:
+    def predict_proba(self, X) -> Floats:
         """Return the probabilities of rows of the matrix."""
         return self.estimator.predict_proba(self.cut(X))
 

@@ -23,10 +23,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, issparse
 from sklearn.utils import check_array
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.rows import by_rows, is_by_columns, take_rows, without_duplicates
-
-Places = NDArray[np.intp]
-Weights = NDArray[np.float64]
 
 
 class Distinct(NamedTuple):
@@ -34,7 +32,7 @@ class Distinct(NamedTuple):
 
     rows: Places
     """The first of each set of copies, in an order of their own; that of X if it is large."""
-    weights: Weights
+    weights: Floats
     """The total weight of each with its copies, for all rows of X; 0 for all other rows."""
 
 
@@ -42,7 +40,7 @@ def distinct_rows(
     X,
     y: Places,
     rows: Places,
-    weights: Weights | None = None,
+    weights: Floats | None = None,
     repeated: float = 0.5,
     copied_bytes: int = 2**20,
     block_entries: int = 2**15,
@@ -104,7 +102,7 @@ class Copies:
     (array([1, 0, 2]), array([0, 1, 1]))
     """
 
-    def __init__(self, X, y: Places, weights: Weights):
+    def __init__(self, X, y: Places, weights: Floats):
         rows = np.flatnonzero(weights > 0)
         _, of_row = _partition(X, y, rows)
         self._number = np.full(len(y), -1)
@@ -121,7 +119,7 @@ class Copies:
         places = np.repeat(starts, sizes) + np.arange(sizes.sum())
         return self._by_number[places], np.repeat(np.arange(len(rows)), sizes)
 
-    def weights_of(self, rows: Places) -> Weights:
+    def weights_of(self, rows: Places) -> Floats:
         """Return the total weight of all copies of each row."""
         return self._weights[self._number[rows]]
 
@@ -165,7 +163,7 @@ def _digests_by_columns(X, factors: NDArray[np.uint64], block_entries: int) -> N
     return digests
 
 
-def _mixed(values: NDArray[np.float64]) -> NDArray[np.uint64]:
+def _mixed(values: Floats) -> NDArray[np.uint64]:
     """Return the bits of numbers, where the upper half is also added to the lower; 0 for -0.
 
     Small whole numbers differ only in their upper bits, which a product would lose.

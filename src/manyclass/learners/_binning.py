@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils import gen_batches
 
+from manyclass._lib.arrays import Flags, Floats, Places
+
 NUMBERS, OBJECTS = "biuf", "OUST"  # kinds of numpy dtypes
 
-Array = NDArray[np.float64]
 Cells = NDArray[np.int32]
 
 
@@ -88,7 +89,7 @@ def known_values(column: NDArray[Any]) -> list[Any]:
     return [value for value, m in zip(values, mark_missing(values), strict=True) if not m]
 
 
-def as_numbers(column: NDArray[Any], name) -> Array:
+def as_numbers(column: NDArray[Any], name) -> Floats:
     """Return a column as floats, NaN where missing."""
     values: Any = column
     if column.dtype.kind in OBJECTS:
@@ -114,7 +115,7 @@ def as_numbers(column: NDArray[Any], name) -> Array:
 # -- which attributes are categorical --------------------------------------------------
 
 
-def categorical_mask(categorical_features, table: Table) -> NDArray[np.bool_]:
+def categorical_mask(categorical_features, table: Table) -> Flags:
     """Return a mask of categorical columns; see :class:`BoostedNaiveBayes`."""
     d = len(table.columns)
     if categorical_features is None or isinstance(categorical_features, bool | np.bool_):
@@ -155,7 +156,7 @@ def _shown(names: list[Any]) -> str:
 class EqualWidth(NamedTuple):
     """Bins of equal width between the minimum and the maximum."""
 
-    edges: Array
+    edges: Floats
     """Edges of the bins, one more than bins; empty if all numbers are missing."""
 
     @classmethod
@@ -182,7 +183,7 @@ class EqualWidth(NamedTuple):
         return np.where(np.isnan(numbers), -1, bins).astype(np.int32)
 
 
-def _edges(low: float, high: float, n_bins: int) -> Array:
+def _edges(low: float, high: float, n_bins: int) -> Floats:
     i = np.arange(n_bins + 1)
     with np.errstate(over="ignore", invalid="ignore"):
         edges = (low * (n_bins - i) + high * i) / n_bins  # exact for integers
@@ -251,7 +252,7 @@ class Bins:
     attributes: tuple[EqualWidth | Categories, ...]
 
     @classmethod
-    def fit(cls, table: Table, categorical: NDArray[np.bool_], n_bins: int) -> Bins:
+    def fit(cls, table: Table, categorical: Flags, n_bins: int) -> Bins:
         """Compute the cells of each column."""
         columns = zip(table.columns, table.names, categorical, strict=True)
         return cls(
@@ -262,12 +263,12 @@ class Bins:
         )
 
     @cached_property
-    def sizes(self) -> NDArray[np.intp]:
+    def sizes(self) -> Places:
         """Number of cells of each attribute, shape (d,)."""
         return np.array([one.n_cells for one in self.attributes], dtype=np.intp)
 
     @cached_property
-    def offsets(self) -> NDArray[np.intp]:
+    def offsets(self) -> Places:
         """First cell of each attribute, and the total number of cells, shape (d + 1,)."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
@@ -282,7 +283,7 @@ class Bins:
             (np.ones(len(indices)), indices, indptr), shape=(len(table), self.offsets[-1])
         )
 
-    def dot(self, table: Table, values: Array, block_entries: int = 2**20) -> Array:
+    def dot(self, table: Table, values: Floats, block_entries: int = 2**20) -> Floats:
         """Return the sum of ``values`` (cells, m) over the cells of each row, shape (n, m).
 
         Blocks of rows with ``block_entries`` entries of the table are encoded at a time.

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from manyclass._lib.arrays import Floats
 from manyclass.learners._estimates import Estimates, NaiveBayes
-
-Array = NDArray[np.float64]
 
 
 class Round(NamedTuple):
@@ -20,7 +18,7 @@ class Round(NamedTuple):
     estimates: Estimates
 
 
-def boost(learner: NaiveBayes, weights: Array, n_rounds: int) -> list[Round]:
+def boost(learner: NaiveBayes, weights: Floats, n_rounds: int) -> list[Round]:
     """Boost binary naive Bayes (Elkan 1997).
 
     Parameters

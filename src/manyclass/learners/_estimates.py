@@ -8,26 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass.learners._binning import Bins
-
-Array = NDArray[np.float64]
 
 
 class Estimates(NamedTuple):
     """Estimates of naive Bayes for K classes, as logarithms."""
 
-    prior: Array
+    prior: Floats
     """Log prior of each class, shape (K,)."""
-    conditional: Array
+    conditional: Floats
     """Log probability of each cell of an attribute given the class, shape (K, cells)."""
 
 
 class NaiveBayes:
     """Naive Bayes with Laplace smoothing, for one training set and any sample weights."""
 
-    def __init__(
-        self, bins: Bins, one_hot: csr_array, y: NDArray[np.intp], k: int, smoothing: float
-    ):
+    def __init__(self, bins: Bins, one_hot: csr_array, y: Places, k: int, smoothing: float):
         used = bins.sizes > 0
         self.first, self.size = bins.offsets[:-1][used], bins.sizes[used]
         self.log_size = np.log(np.repeat(self.size, self.size))
@@ -36,7 +33,7 @@ class NaiveBayes:
         self.n_known = np.diff(one_hot.indptr)
         self.cells_by_class = one_hot.indices + np.repeat(y * one_hot.shape[1], self.n_known)
 
-    def fit(self, weights: Array) -> Estimates:
+    def fit(self, weights: Floats) -> Estimates:
         """Return the estimates for the given sample weights."""
         k, n_cells = self.shape
         share = np.bincount(self.y, weights, minlength=k)
@@ -46,7 +43,7 @@ class NaiveBayes:
         counts = np.bincount(self.cells_by_class, spread, minlength=k * n_cells)
         return Estimates(prior, self._smoothed_logs(counts.reshape(self.shape)))
 
-    def _smoothed_logs(self, counts: NDArray[Any]) -> Array:
+    def _smoothed_logs(self, counts: NDArray[Any]) -> Floats:
         # (count + s) / (total + s V) for the V cells of an attribute. The denominator is written
         # as V (total / V + s), which cannot overflow.
         mean = np.add.reduceat(counts, self.first, axis=1) / self.size

@@ -11,6 +11,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.sklearn import as_indexable, check_sample_weight
 from manyclass.learners._binning import (
     Bins,
@@ -22,8 +23,6 @@ from manyclass.learners._binning import (
     read_table,
 )
 from manyclass.learners._estimates import NaiveBayes
-
-Array = NDArray[np.float64]
 
 
 def read_frame(X):
@@ -44,7 +43,7 @@ class OnCells(ClassifierMixin, BaseEstimator):
     n_bins: int
     smoothing: float
 
-    def _learner(self, X, y, sample_weight) -> tuple[NaiveBayes, Array]:
+    def _learner(self, X, y, sample_weight) -> tuple[NaiveBayes, Floats]:
         """Set the attributes for classes and cells; return naive Bayes and its sample weights."""
         check_count("n_bins", self.n_bins)
         _check_smoothing(self.smoothing)
@@ -86,7 +85,7 @@ class OnCells(ClassifierMixin, BaseEstimator):
         return read_table(X)
 
     @property
-    def bin_edges_(self) -> list[Array | None]:
+    def bin_edges_(self) -> list[Floats | None]:
         """Edges of the bins of each numeric attribute; None for categorical ones."""
         return [a.edges if isinstance(a, EqualWidth) else None for a in self.bins_.attributes]
 
@@ -96,7 +95,7 @@ class OnCells(ClassifierMixin, BaseEstimator):
         return [a.values if isinstance(a, Categories) else None for a in self.bins_.attributes]
 
     @property
-    def cell_offsets_(self) -> NDArray[np.intp]:
+    def cell_offsets_(self) -> Places:
         """First cell of each attribute, and the total number of cells."""
         return self.bins_.offsets
 
@@ -124,7 +123,7 @@ def _check_smoothing(value) -> None:
         )
 
 
-def _check_total(weights: Array) -> None:
+def _check_total(weights: Floats) -> None:
     """Raise a ``ValueError`` unless the weights have a positive, finite sum."""
     with np.errstate(over="ignore"):
         total = weights.sum()

@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from manyclass._lib.arrays import Places
 from manyclass._lib.messages import quoted
 
 
-def encode_binary(y, name: str) -> tuple[NDArray, NDArray[np.intp]]:
+def encode_binary(y, name: str) -> tuple[NDArray, Places]:
     """Return the two classes, and y as 0 and 1; ``name`` is the name of the estimator."""
     check_classification_targets(y)
     classes, sides = np.unique(column_or_1d(y, warn=True), return_inverse=True)

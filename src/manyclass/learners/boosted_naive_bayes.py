@@ -12,8 +12,6 @@ from manyclass.learners._boosting import boost
 from manyclass.learners._on_cells import OnCells, check_count, read_frame
 from manyclass.learners._two_classes import check_two
 
-Array = NDArray[np.float64]
-
 
 class BoostedNaiveBayes(OnCells):
     """Boosted naive Bayes for two classes, on binned and categorical attributes.

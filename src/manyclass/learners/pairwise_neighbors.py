@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.sparse import csr_array, issparse
 from scipy.special import expit
@@ -19,6 +19,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted
 from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.rows import without_duplicates
@@ -37,7 +38,7 @@ from manyclass.learners.kernels.neighbors import (
 MOST_VOTES = 25
 MOST_OF_CLASS = (MOST_VOTES + 1) // 2  # a majority of MOST_VOTES: the default limit per class
 
-_Near = tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]
+_Near = tuple[Floats, Places, Places]
 """Results of :func:`nearest` for some rows: distances, their numbers, and the ties not kept."""
 
 
@@ -47,7 +48,7 @@ class _ClassDistances:
     among = "samples of the larger class"  # J counts these
     most_by_default = MOST_OF_CLASS
 
-    def most(self, n_of_class: NDArray[np.intp]) -> int:
+    def most(self, n_of_class: Places) -> int:
         """Return the largest J for these class sizes."""
         return n_of_class.max()
 
@@ -55,13 +56,13 @@ class _ClassDistances:
         """Add the errors of some rows to the table of errors, shape (biases, J)."""
         count_distance_errors(*near[:2], sides, biases, errors)
 
-    def measure(self, near: _Near, bias: float, J: int) -> NDArray[np.float64]:
+    def measure(self, near: _Near, bias: float, J: int) -> Floats:
         """Return the evidence for the second class: its log-odds divided by the slope."""
         contrasts = np.empty(len(near[0]))
         contrast_distances(*near[:2], bias, J, contrasts)
         return contrasts
 
-    def doubt(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def doubt(self, sizes: Floats) -> Floats:
         """Return the sizes of evidence at which pseudo-samples are placed, see _fit_slope."""
         return sizes  # all of them: a duplicate alone has the largest contrast, 1
 
@@ -72,18 +73,18 @@ class _Votes:
     among = "other samples of both classes"
     most_by_default = MOST_VOTES
 
-    def most(self, n_of_class: NDArray[np.intp]) -> int:
+    def most(self, n_of_class: Places) -> int:
         return n_of_class.sum() - 1
 
     def count_errors(self, near: _Near, sides, biases, errors) -> None:
         count_vote_errors(*near, sides, biases, errors)
 
-    def measure(self, near: _Near, bias: float, J: int) -> NDArray[np.float64]:
+    def measure(self, near: _Near, bias: float, J: int) -> Floats:
         votes = np.empty(len(near[0]))
         count_votes(*near, bias, J, votes)
         return np.log((votes + 1.0) / (J - votes + 1.0))
 
-    def doubt(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def doubt(self, sizes: Floats) -> Floats:
         return sizes.max(keepdims=True)  # that of a unanimous vote
 
 
@@ -93,8 +94,8 @@ EVIDENCE: dict[str, _Evidence] = {"distances": _ClassDistances(), "votes": _Vote
 
 
 def _fit_slope(
-    values: NDArray[np.float64],
-    sides: NDArray[np.intp],
+    values: Floats,
+    sides: Places,
     evidence: _Evidence,
     lowest: float = 0.01,
     highest: float = 1000.0,
@@ -325,7 +326,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
         second = self.decision_function(X) > 0
         return self.classes_[second.astype(np.intp)]
 
-    def _measure(self, blocks: Iterable[tuple[slice, _Near]]) -> NDArray[np.float64]:
+    def _measure(self, blocks: Iterable[tuple[slice, _Near]]) -> Floats:
         """Return the evidence for the second class, for the rows of all blocks."""
         evidence = self._check_evidence()
         return np.concatenate(
@@ -355,7 +356,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
             nearest(D, self._n_of_class[0], own, distances, kept, more)
             yield rows, (distances, kept, more)
 
-    def _distances(self, X) -> NDArray[np.float64]:
+    def _distances(self, X) -> Floats:
         """Return the distances between these rows and all training samples."""
         if issparse(X) != issparse(self._fit_X):
             X = X.toarray() if issparse(X) else csr_array(X)
@@ -385,7 +386,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
             raise ValueError(f"evidence must be {names}, got {quoted(self.evidence)}.")
         return EVIDENCE[self.evidence]
 
-    def _check_candidates(self, evidence: _Evidence, most: int) -> NDArray[np.intp]:
+    def _check_candidates(self, evidence: _Evidence, most: int) -> Places:
         """Return the candidates for J that do not exceed the number of samples."""
         if self.n_neighbors is None:
             return np.arange(1, min(evidence.most_by_default, most) + 1)
@@ -402,7 +403,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
             )
         return given[given <= most].astype(np.intp)
 
-    def _check_biases(self) -> NDArray[np.float64]:
+    def _check_biases(self) -> Floats:
         """Return the candidates for the bias."""
         if self.biases is None:
             return 1.4 ** (np.arange(-14, 15) / 14)

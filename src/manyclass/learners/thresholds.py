@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
@@ -18,6 +17,7 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted, some_quoted, warn
 from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.routing import RoutingMixin, offers_weights_if_taken
@@ -54,7 +54,7 @@ def _decides_by_logit(estimator, X, atol: float = 1e-6) -> bool:
     return d.shape == r.shape and np.allclose(expit(d), r, rtol=0, atol=atol)
 
 
-def _logit(estimator, X, is_logit: bool) -> NDArray[np.float64]:
+def _logit(estimator, X, is_logit: bool) -> Floats:
     """Return the logits of the second class, clipped to finite numbers."""
     if is_logit:
         d = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(-1)
@@ -227,7 +227,7 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
 
     def _out_of_sample(
         self, X, classes, sides, weight, is_logit, passed, split_params
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    ) -> tuple[Places, Floats]:
         """Return rows and their out-of-sample logits."""
         base = self._base_estimator()
         rows, logits = [np.empty(0, dtype=np.intp)], [np.empty(0)]

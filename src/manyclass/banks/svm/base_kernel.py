@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Places
 from manyclass._lib.rows import take_rows
 
 Floats = NDArray[np.floating]
-Places = NDArray[np.intp]
 
 
 class Side(NamedTuple):

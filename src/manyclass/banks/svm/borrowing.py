@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from manyclass._lib.arrays import Places
 from manyclass._lib.rows import take_rows
 from manyclass._lib.sklearn import n_samples
 
@@ -39,7 +39,7 @@ class RowsOf:
     """
 
     X: Any
-    places: NDArray[np.intp]
+    places: Places
 
     def __len__(self) -> int:
         return len(self.places)
@@ -60,7 +60,7 @@ def size_in_bytes(X: Any) -> int:
     return X.nbytes if isinstance(X, np.ndarray) else 0
 
 
-def share_of_rows(X: Any, rows: NDArray[np.intp]) -> float:
+def share_of_rows(X: Any, rows: Places) -> float:
     """Return the share of X that these rows take; a sparse X is stored by rows."""
     if issparse(X):
         return float((X.indptr[rows + 1] - X.indptr[rows]).sum() / max(1, X.indptr[-1]))

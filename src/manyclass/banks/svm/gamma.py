@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from manyclass._lib.arrays import Floats
 from manyclass._lib.messages import quoted
 
 
@@ -23,7 +23,7 @@ def resolve_gamma(gamma: str | float, X) -> float:
     return float(gamma)
 
 
-def scale_gamma(gamma: str | float, X, weights: NDArray[np.float64]) -> float:
+def scale_gamma(gamma: str | float, X, weights: Floats) -> float:
     """Return gamma as a number, where "scale" uses the weighted variance of X.
 
     A sample of weight 2 then counts like two copies, and one of weight 0 does not count.

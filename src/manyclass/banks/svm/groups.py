@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.compiled.blocks import spread
 from manyclass._lib.rows import take_rows
 
@@ -23,12 +24,12 @@ Chunk = tuple["Group", slice]
 class Group:
     """Support vectors of one class and their coefficients in the columns of that class."""
 
-    support: NDArray[np.intp]
+    support: Places
     """Rows of the training data."""
     vectors: Any
     """The support vectors. For a precomputed kernel their row numbers; for a callable kernel a
     collection of the type that it was given; while fitting, rows that are still in X."""
-    columns: NDArray[np.intp]
+    columns: Places
     """Columns in which the class takes part."""
     duals: csr_array
     """Signed dual coefficients, shape (support vectors, all columns)."""
@@ -36,7 +37,7 @@ class Group:
     """Whether the vectors are numbers to compute with."""
 
     @property
-    def coef(self) -> NDArray[np.float64]:
+    def coef(self) -> Floats:
         """Signed dual coefficients in the columns of the class."""
         return self.duals[:, self.columns].toarray()
 
@@ -65,7 +66,7 @@ def in_batches(chunks: list[Chunk], most: int) -> list[list[Chunk]]:
     return batches
 
 
-def _adder(duals: csr_array, columns: NDArray[np.intp], dense: float = 0.3) -> Adder:
+def _adder(duals: csr_array, columns: Places, dense: float = 0.3) -> Adder:
     """Return the function that adds ``duals' K`` to an array of sums, one row per column.
 
     Usually a support vector has coefficients in few of its class's columns. If more than the share

@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from manyclass._lib.arrays import Floats
 from manyclass._lib.messages import quoted
 from manyclass._lib.sklearn import n_samples
 from manyclass.banks.svm.base_kernel import Kernel
@@ -58,11 +58,11 @@ class CheckedFunction:
 
     function: Callable[..., Any]
 
-    def __call__(self, X, S) -> NDArray[np.float64]:
+    def __call__(self, X, S) -> Floats:
         """Return the kernel matrix, X by rows."""
         values = self.function(X, S)
         values = values.toarray() if issparse(values) else values
-        matrix: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
+        matrix: Floats = np.asarray(values, dtype=np.float64)
         expected = n_samples(X), n_samples(S)
         if matrix.shape != expected:
             raise ValueError(

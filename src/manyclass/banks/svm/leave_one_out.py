@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.rows import is_everything
 from manyclass.banks.base import Untrusted
 from manyclass.banks.repeats import Copies
@@ -37,12 +37,9 @@ DRAGGED = 0.2
 # A choice: up to this share of a column's samples, doubtful ones hardly change its sigmoid.
 MANY = 0.01
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
-
 
 def leave_one_out(
-    bank: KernelBank, X, y: Places, code: NDArray[np.int8], weights: Floats, rows: Places | None
+    bank: KernelBank, X, y: Places, code: Code, weights: Floats, rows: Places | None
 ) -> Floats:
     """Return the scores of :meth:`KernelBank.leave_one_out`, for an X that was read before."""
     if not bank.converged:
@@ -72,7 +69,7 @@ def leave_one_out(
     return scores
 
 
-def _members(y: Places, code: NDArray[np.int8], weights: Floats) -> Places:
+def _members(y: Places, code: Code, weights: Floats) -> Places:
     """Return how many samples take part in each column."""
     return np.bincount(y[weights > 0], minlength=len(code)) @ (code != 0)
 

@@ -17,16 +17,12 @@ from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
+from manyclass._lib.arrays import Flags, Floats, Places
 from manyclass.banks.limits import Limits
-
-Array = NDArray[np.float64]
 
 
 def is_affordable(
-    n_doubtful: NDArray[np.intp],
-    n_samples: NDArray[np.intp],
-    n_iter: NDArray[np.int_],
-    limits: Limits,
+    n_doubtful: Places, n_samples: Places, n_iter: NDArray[np.int_], limits: Limits
 ) -> bool:
     """Tell whether the machines can be fitted again without each doubtful sample.
 
@@ -43,14 +39,14 @@ def is_affordable(
 
 
 def scores_without(
-    K: Array,
-    positive: NDArray[np.bool_],
-    weights: Array,
+    K: Floats,
+    positive: Flags,
+    weights: Floats,
     C: float,
-    left_out: NDArray[np.intp],
+    left_out: Places,
     n_iter: int,
     patience: int = 10,
-) -> Array:
+) -> Floats:
     """Return the margins of samples by machines that were fitted without each of them.
 
     Parameters

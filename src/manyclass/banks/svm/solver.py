@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 from sklearn.utils import check_array
 
 from manyclass import codes
+from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.interrupts import interruptible
 from manyclass._lib.jobs import run_tasks
 from manyclass._lib.messages import warn
@@ -31,20 +32,20 @@ from manyclass.banks.svm.kernels import resolve_kernel
 class WeightFactors(NamedTuple):
     """The factors of sample weights: a weight per class and a weight per sample."""
 
-    of_class: NDArray[np.float64]
+    of_class: Floats
     """Shape (k,)."""
-    of_sample: NDArray[np.float64] | None
+    of_sample: Floats | None
     """Shape (n,); None for 1."""
 
 
 def fit_kernel_bank(
     estimator,
     X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
+    y: Places,
+    code: Code,
     *,
-    rows: NDArray[np.intp],
-    sample_weight: NDArray[np.float64] | None,
+    rows: Places,
+    sample_weight: Floats | None,
     n_jobs: int | None = None,
     verbose: int = 0,
     dtype: type[np.floating] = np.float64,
@@ -142,7 +143,7 @@ def _warn_of_rounding(error: float) -> None:
 
 
 def _is_one_call(
-    kernel: Kernel, X, n_rows: int, code: NDArray[np.int8], n_jobs: int, most_products: float
+    kernel: Kernel, X, n_rows: int, code: Code, n_jobs: int, most_products: float
 ) -> bool:
     """Tell whether it is better to fit all pairs in one call of LIBSVM than in one each."""
     if kernel.takes_any_rows and n_jobs == 1:  # single calls would compute its values twice
@@ -153,9 +154,7 @@ def _is_one_call(
     return products < most_products
 
 
-def _gamma(
-    estimator, gamma: str | float, X, weights: NDArray[np.float64] | None, limits: Limits
-) -> float:
+def _gamma(estimator, gamma: str | float, X, weights: Floats | None, limits: Limits) -> float:
     """Return gamma as a number. If copies are merged, "scale" uses the weighted variance."""
     everything = np.arange(n_samples(X))
     distinct = None
@@ -166,9 +165,7 @@ def _gamma(
     return scale_gamma("scale", take_rows(X, distinct.rows), distinct.weights[distinct.rows])
 
 
-def _distinct(
-    estimator, X, y, rows, weights: NDArray[np.float64] | None, limits: Limits
-) -> Distinct | None:
+def _distinct(estimator, X, y, rows, weights: Floats | None, limits: Limits) -> Distinct | None:
     """Return distinct rows if copies are merged. With nu or balanced weights, they count."""
     if type(estimator) is not SVC or _counts_rows(estimator):
         return None
@@ -181,11 +178,11 @@ def _counts_rows(machine) -> bool:
     return isinstance(machine.class_weight, str)
 
 
-Column = tuple[NDArray[np.intp], NDArray[np.float64], float, int, bool]
+Column = tuple[Places, Floats, float, int, bool]
 """Support rows, signed dual coefficients, intercept, iterations, converged."""
 
 
-Weights = NDArray[np.float64] | WeightFactors | None
+Weights = Floats | WeightFactors | None
 
 
 def _fit(machine, kernel: Kernel, limits: Limits, X, rows, target, weights: Weights, classes):
@@ -219,7 +216,7 @@ def _products(kernel: Kernel, X) -> float:
     return n**2 * (X.nnz / max(1, n) if issparse(X) else n_features)
 
 
-def _is_better_left_whole(X, rows: NDArray[np.intp], copied_bytes: int) -> bool:
+def _is_better_left_whole(X, rows: Places, copied_bytes: int) -> bool:
     """Tell whether LIBSVM gets all of a large X, where other rows have no weight.
 
     scikit-learn copies the support vectors, which may be all of the rows. If these are more than
@@ -234,7 +231,7 @@ def _is_better_left_whole(X, rows: NDArray[np.intp], copied_bytes: int) -> bool:
     )
 
 
-def _among_all(X, rows: NDArray[np.intp], values: NDArray, others) -> NDArray:
+def _among_all(X, rows: Places, values: NDArray, others) -> NDArray:
     """Return an array for all rows of X: these values at these rows, ``others`` elsewhere."""
     out = np.full(n_samples(X), others, dtype=values.dtype)
     out[rows] = values
@@ -246,10 +243,10 @@ def _fit_all(
     kernel: Kernel,
     limits: Limits,
     X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
-    rows: NDArray[np.intp],
-    sample_weight: NDArray[np.float64] | None,
+    y: Places,
+    code: Code,
+    rows: Places,
+    sample_weight: Floats | None,
     factors: WeightFactors | None,
     *,
     n_jobs: int | None,
@@ -335,5 +332,5 @@ def _fit_pairs(machine, kernel, limits, X, y, pairs, rows, weights: Weights) -> 
     return columns
 
 
-def _dense(array) -> NDArray[np.float64]:
+def _dense(array) -> Floats:
     return array.toarray() if hasattr(array, "toarray") else array

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Flags, Floats, Places
 from manyclass.banks.svm.symmetric_inverse import invert_in_place
 
 # A choice, relative to the kernel's diagonal, since duplicates make the kernel singular. It leaves
@@ -28,16 +28,14 @@ RIDGE = 1e-10
 # definite give squared spans of order -1.
 ROUNDING = 1e-4
 
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
-Gram = Callable[[Places, Places], Array]
+Gram = Callable[[Places, Places], Floats]
 """Returns the kernel between some support vectors and others."""
 
 
 class Spans(NamedTuple):
     """Spans of the support vectors of a machine."""
 
-    squared: Array
+    squared: Floats
     """S_p^2 of each."""
     below: int
     """How many were negative."""
@@ -47,12 +45,7 @@ class Spans(NamedTuple):
 
 
 def squared_spans(
-    K: Array,
-    free: NDArray[np.bool_],
-    positive: NDArray[np.bool_],
-    *,
-    block_entries: int = 2**22,
-    diagonal_rows: int = 256,
+    K: Floats, free: Flags, positive: Flags, *, block_entries: int = 2**22, diagonal_rows: int = 256
 ) -> Spans:
     """Return S_p^2 of every support vector.
 
@@ -74,9 +67,9 @@ def squared_spans(
 
 def squared_spans_by_blocks(
     gram: Gram,
-    free: NDArray[np.bool_],
-    positive: NDArray[np.bool_],
-    wanted: NDArray[np.bool_] | None = None,
+    free: Flags,
+    positive: Flags,
+    wanted: Flags | None = None,
     *,
     block_entries: int = 2**22,
     diagonal_rows: int = 256,
@@ -131,7 +124,7 @@ def _drag(
     affine: _AffineSpan,
     inside: Places,
     outside: Places,
-    spans: Array,
+    spans: Floats,
     least: int = 10,
     most: int = 64,
 ) -> float:
@@ -152,14 +145,14 @@ class _AffineSpan:
     (H^-1)_pp = (A^-1)_pp - u_p^2 / 1'u and v' H^-1 v = k' A^-1 k - (u'k - 1)^2 / 1'u + tau.
     """
 
-    def __init__(self, gram: Gram, free: Places, diagonal: Array, block_entries: int):
+    def __init__(self, gram: Gram, free: Places, diagonal: Floats, block_entries: int):
         self._gram, self._free, self._diagonal = gram, free, diagonal
         self._block_entries = block_entries
         self._inverse = invert_in_place(self._fill, len(free))
         if self._inverse is not None:
             self._u = self._inverse.times(np.ones(len(free)))
 
-    def _fill(self, A: Array) -> None:
+    def _fill(self, A: Floats) -> None:
         """Write the upper triangle of A into an array."""
         f, sums = len(self._free), np.zeros(len(self._free))
         blocks = list(_blocks(np.arange(f), f, self._block_entries))
@@ -182,14 +175,14 @@ class _AffineSpan:
             A[first:last, first:] += (self._centre + self._tau - self._means[rows])[:, None]
         A.flat[:: f + 1] += RIDGE * size
 
-    def own(self) -> Array:
+    def own(self) -> Floats:
         """Return the squared distance of each free support vector from the span of the others."""
         if self._inverse is None:
             return np.full(len(self._free), np.nan)
         with np.errstate(divide="ignore", invalid="ignore"):
             return 1.0 / (self._inverse.diagonal() - self._u**2 / self._u.sum())
 
-    def squared_distances(self, K: Array, diagonal: Array) -> Array:
+    def squared_distances(self, K: Floats, diagonal: Floats) -> Floats:
         """Return those of other samples, from their kernel K with the free support vectors."""
         if self._inverse is None:
             return np.full(len(K), np.nan)
@@ -198,7 +191,7 @@ class _AffineSpan:
         square = diagonal - 2.0 * means + self._centre
         return square - self._inverse.quadratics(K) + along - self._tau
 
-    def products_with_mean(self, K: Array, among: Array) -> Array:
+    def products_with_mean(self, K: Floats, among: Floats) -> Floats:
         """Return inner products of the samples' offsets from the span with their mean offset.
 
         K is their kernel with the free support vectors, ``among`` the kernel among themselves.
@@ -211,7 +204,7 @@ class _AffineSpan:
         product = among.mean(axis=1) - means - means.mean() + self._centre
         return product - K @ self._inverse.times(mean) + along - self._tau
 
-    def _centred(self, K: Array) -> tuple[Array, Array]:
+    def _centred(self, K: Floats) -> tuple[Floats, Floats]:
         """Return the row means of K, and K centred in feature space."""
         means = K.mean(axis=1)
         K = np.subtract(K, self._means, order="C")
@@ -226,7 +219,7 @@ def _blocks(rows: Places, width: int, block_entries: int) -> Iterator[Places]:
         yield rows[first : first + size]
 
 
-def _diagonal(gram: Gram, s: int, size: int) -> Array:
+def _diagonal(gram: Gram, s: int, size: int) -> Floats:
     out = np.empty(s)
     for first in range(0, s, size):
         part = np.arange(first, min(first + size, s))
@@ -235,12 +228,8 @@ def _diagonal(gram: Gram, s: int, size: int) -> Array:
 
 
 def _half_distances_to_other_side(
-    gram: Gram,
-    rows: Places,
-    diagonal: Array,
-    positive: NDArray[np.bool_],
-    block_entries: int,
-) -> Array:
+    gram: Gram, rows: Places, diagonal: Floats, positive: Flags, block_entries: int
+) -> Floats:
     """Return half the squared distance, in feature space, to the nearest of the other side."""
     out = np.empty(len(diagonal))
     for side in (True, False):
@@ -251,14 +240,14 @@ def _half_distances_to_other_side(
     return out[rows]
 
 
-def in_parts(block: Gram, rows: list[Places], columns: list[Places]) -> Array:
+def in_parts(block: Gram, rows: list[Places], columns: list[Places]) -> Floats:
     """Return the kernel between rows and columns, one block for each pair of parts."""
     if len(rows) == len(columns) == 1:
         return block(rows[0], columns[0])
     return np.block([[block(a, b) for b in columns] for a in rows])
 
 
-def symmetric(block: Gram, parts: list[Places]) -> Array:
+def symmetric(block: Gram, parts: list[Places]) -> Floats:
     """Return the kernel between all support vectors; blocks below the diagonal are mirrored."""
     if len(parts) == 1:
         return block(parts[0], parts[0])

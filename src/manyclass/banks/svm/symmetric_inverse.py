@@ -11,36 +11,35 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dtrmm, dtrmv
 from scipy.linalg.lapack import dgetrf, dgetri, dpotrf, dtrtri
 
-Array = NDArray[np.float64]
+from manyclass._lib.arrays import Floats
 
 
 class SymmetricInverse(ABC):
     """The inverse of a symmetric matrix A."""
 
     @abstractmethod
-    def diagonal(self) -> Array:
+    def diagonal(self) -> Floats:
         """Return the diagonal of A^-1."""
 
     @abstractmethod
-    def times(self, x: Array) -> Array:
+    def times(self, x: Floats) -> Floats:
         """Return A^-1 x."""
 
     @abstractmethod
-    def quadratics(self, V: Array) -> Array:
+    def quadratics(self, V: Floats) -> Floats:
         """Return v' A^-1 v of every row v; V, in C order, may be overwritten."""
 
 
 class InverseFactor(SymmetricInverse):
     """By the inverse of the Cholesky factor, L^-1 with A = L L'; for positive definite matrices."""
 
-    def __init__(self, array: Array, block_entries: int = 2**16):
+    def __init__(self, array: Floats, block_entries: int = 2**16):
         self._lower, self._block_entries = array.T, block_entries
 
-    def diagonal(self) -> Array:
+    def diagonal(self) -> Floats:
         """Return the squares of the columns of L^-1."""
         rows, size = self._lower.T, max(1, self._block_entries // len(self._lower))
         out = np.empty(len(rows))
@@ -49,11 +48,11 @@ class InverseFactor(SymmetricInverse):
             out[first : first + size] = np.einsum("ij,ij->i", part, part)
         return out
 
-    def times(self, x: Array) -> Array:
+    def times(self, x: Floats) -> Floats:
         """Return L'^-1 L^-1 x."""
         return dtrmv(self._lower, dtrmv(self._lower, x, lower=1), lower=1, trans=1)
 
-    def quadratics(self, V: Array) -> Array:
+    def quadratics(self, V: Floats) -> Floats:
         """Return |L^-1 v|^2 of every row."""
         image = dtrmm(1.0, self._lower, V.T, lower=1, overwrite_b=1).T
         return np.einsum("ij,ij->i", image, image)
@@ -62,24 +61,24 @@ class InverseFactor(SymmetricInverse):
 class PlainInverse(SymmetricInverse):
     """By itself, all of it; for matrices that are not positive definite."""
 
-    def __init__(self, array: Array):
+    def __init__(self, array: Floats):
         self._inverse = array
 
-    def diagonal(self) -> Array:
+    def diagonal(self) -> Floats:
         """Return a copy."""
         return np.diagonal(self._inverse).copy()
 
-    def times(self, x: Array) -> Array:
+    def times(self, x: Floats) -> Floats:
         """Return the product."""
         return self._inverse @ x
 
-    def quadratics(self, V: Array) -> Array:
+    def quadratics(self, V: Floats) -> Floats:
         """Return the products from both sides."""
         return np.einsum("ij,ij->i", V, V @ self._inverse)
 
 
 def invert_in_place(
-    fill: Callable[[Array], None], n: int, block_entries: int = 2**16
+    fill: Callable[[Floats], None], n: int, block_entries: int = 2**16
 ) -> SymmetricInverse | None:
     """Invert a symmetric matrix in the array that is allocated for it; None if it is singular.
 
@@ -117,7 +116,7 @@ def invert_in_place(
     return PlainInverse(array) if info == 0 else None
 
 
-def _mirror(array: Array, block_entries: int) -> None:
+def _mirror(array: Floats, block_entries: int) -> None:
     """Copy the upper triangle to the lower one, a few rows at a time."""
     size = max(1, block_entries // len(array))
     for first in range(0, len(array), size):

@@ -6,22 +6,22 @@ import numpy as np
 from scipy.linalg.lapack import dtrtri
 from scipy.special import expit
 
+from manyclass._lib.arrays import Floats
 from manyclass.banks.base import Untrusted
-from manyclass.learners.kernel_logistic.loss import Array
 from manyclass.learners.kernel_logistic.newton import centre
 from manyclass.learners.kernel_logistic.steps import newton_matrix
 from manyclass.learners.kernel_logistic.symmetric_products import accurate_product
 
 
 def left_out_changes(
-    K: Array,
-    dual: Array,
+    K: Floats,
+    dual: Floats,
     intercept: float,
-    bound: Array,
+    bound: Floats,
     *,
     saturated: float = 1e6,
     negative_tol: float = 1e-6,
-) -> Array:
+) -> Floats:
     """Return how much each sample changes its own margin.
 
     This is leave-one-out of the weighted least squares problem of the last Newton (IRLS) step,

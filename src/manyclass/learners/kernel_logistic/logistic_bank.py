@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
+from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.messages import warn
 from manyclass._lib.rows import take_part, without_duplicates
 from manyclass.banks.base import Bank, Evidence, Scorer, Untrusted
@@ -22,17 +22,16 @@ from manyclass.banks.svm.bank import KernelBank, KernelMachine
 from manyclass.banks.svm.base_kernel import Kernel
 from manyclass.banks.svm.spans import without_only_samples
 from manyclass.learners.kernel_logistic.left_out import left_out_changes
-from manyclass.learners.kernel_logistic.loss import Array
 from manyclass.learners.kernel_logistic.newton import Solution, solve
 
 
-def gram(kernel: Kernel, X, *, symmetry_tol: float = 1e-8) -> Array:
+def gram(kernel: Kernel, X, *, symmetry_tol: float = 1e-8) -> Floats:
     """Return the kernel matrix of all rows of X. X is that matrix if it is precomputed.
 
     Entries may differ from their transposes by ``symmetry_tol`` times the largest entry.
     """
     given = X if kernel.precomputed else kernel(X, X)
-    K: Array = np.ascontiguousarray(given, dtype=np.float64)
+    K: Floats = np.ascontiguousarray(given, dtype=np.float64)
     if K.shape != (X.shape[0], X.shape[0]):
         raise ValueError(
             f"the kernel matrix of {X.shape[0]} training samples has shape {K.shape}: it must be "
@@ -53,11 +52,11 @@ def gram(kernel: Kernel, X, *, symmetry_tol: float = 1e-8) -> Array:
     return K
 
 
-Grams = Callable[[NDArray[np.intp]], Array]
+Grams = Callable[[Places], Floats]
 """Returns the kernel matrix of the given rows."""
 
 
-def _grams(kernel: Kernel, X, columns: list[NDArray[np.intp]]) -> Grams:
+def _grams(kernel: Kernel, X, columns: list[Places]) -> Grams:
     """Compute one kernel matrix for all columns, if that saves at least half of the entries.
 
     It does not for one-vs-one: the matrices of all pairs together have less than twice the
@@ -71,7 +70,7 @@ def _grams(kernel: Kernel, X, columns: list[NDArray[np.intp]]) -> Grams:
     else:
         return lambda rows: gram(kernel, X[rows])
 
-    def cut(rows: NDArray[np.intp]) -> Array:
+    def cut(rows: Places) -> Floats:
         at = np.searchsorted(everyone, rows)
         return whole if np.array_equal(at, np.arange(len(whole))) else whole[np.ix_(at, at)]
 
@@ -86,11 +85,11 @@ class KernelLogisticMachine(KernelMachine):
 
     _bank: KernelLogisticBank
 
-    def decision_function(self, X) -> Array:
+    def decision_function(self, X) -> Floats:
         """Return the log-odds of class 1."""
         return self._bank.margins(X)[:, self._column]
 
-    def predict_proba(self, X) -> Array:
+    def predict_proba(self, X) -> Floats:
         """Return the probabilities of classes 0 and 1."""
         f = self.decision_function(X)
         return np.column_stack([expit(-f), expit(f)])
@@ -132,7 +131,7 @@ class KernelLogisticBank(KernelBank):
         """Whether rows of any type are accepted: no, they are numbers for every kernel."""
         return False
 
-    def margins(self, X) -> Array:
+    def margins(self, X) -> Floats:
         """Return the log-odds of the positive sides, shape (n, l)."""
         return super().scorer()(X)
 
@@ -142,13 +141,8 @@ class KernelLogisticBank(KernelBank):
         return lambda X: self.kind.of_log_odds(margins(X))
 
     def leave_one_out(
-        self,
-        X,
-        y: NDArray[np.intp],
-        code: NDArray[np.int8],
-        weights: Array,
-        rows: NDArray[np.intp] | None = None,
-    ) -> Array:
+        self, X, y: Places, code: Code, weights: Floats, rows: Places | None = None
+    ) -> Floats:
         """Return leave-one-out scores of training samples, shape (m, l).
 
         One factorisation per column; see :func:`left_out_changes`.
@@ -176,7 +170,7 @@ class KernelLogisticBank(KernelBank):
         used = [_rows_of(y, column, np.flatnonzero(weights > 0)) for column in code.T]
         grams, duals, bound = _grams(self.kernel, X, used), self.duals.tocsc(), self.C * weights
 
-        def changes(b: int) -> Array:
+        def changes(b: int) -> Floats:
             """Return the changes of all samples; 0 for those that the column does not use."""
             a, at = duals[:, [b]].toarray()[:, 0], used[b]
             out = np.zeros(len(y))
@@ -193,7 +187,7 @@ class KernelLogisticBank(KernelBank):
             margins[:, b] -= change[rows]
         return self.kind.of_log_odds(without_only_samples(margins, y, code, weights, rows))
 
-    def evidence(self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: Array) -> Evidence:
+    def evidence(self, X, y: Places, code: Code, weights: Floats) -> Evidence:
         """Raise an error: only support vector machines have reliabilities."""
         return Bank.evidence(self, X, y, code, weights)
 
@@ -203,12 +197,12 @@ def accepted_sparse(precomputed: bool) -> str | bool:
     return False if precomputed else "csr"
 
 
-def _rows_of(y, column: NDArray[np.int8], rows: NDArray[np.intp]) -> NDArray[np.intp]:
+def _rows_of(y, column: Code, rows: Places) -> Places:
     """Return the rows whose classes take part in a column."""
     return rows[column[y[rows]] != 0]
 
 
-def _limit_blas_threads(columns: list[NDArray[np.intp]], large: int = 2000):
+def _limit_blas_threads(columns: list[Places], large: int = 2000):
     """Allow several BLAS threads for large columns only; small products are faster with one.
 
     Columns of ``large`` samples: a choice, below it threads synchronise longer than they compute.
@@ -220,12 +214,12 @@ def _limit_blas_threads(columns: list[NDArray[np.intp]], large: int = 2000):
 def fit_kernel_logistic_bank(
     estimator,
     X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
+    y: Places,
+    code: Code,
     kind: ScoreKind,
     *,
-    rows: NDArray[np.intp],
-    sample_weight: Array | None,
+    rows: Places,
+    sample_weight: Floats | None,
     n_jobs: int | None = None,
     verbose: int = 0,
     dtype: type[np.floating] = np.float64,
@@ -260,11 +254,7 @@ def fit_kernel_logistic_bank(
             certain = np.inf if positive.all() else -np.inf
             return Solution(np.zeros(len(positive)), certain, 0, 0.0, 0.0)
         return solve(
-            grams(used[b]),
-            positive,
-            bound[used[b]],
-            tol=estimator.tol,
-            max_iter=estimator.max_iter,
+            grams(used[b]), positive, bound[used[b]], tol=estimator.tol, max_iter=estimator.max_iter
         )
 
     with _limit_blas_threads(used):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpstrf
 
-from manyclass.learners.kernel_logistic.loss import ROUNDING, Array
+from manyclass._lib.arrays import Floats, Places
+from manyclass.learners.kernel_logistic.loss import ROUNDING
 from manyclass.learners.kernel_logistic.symmetric_products import symmetric_product
 
 
-def low_rank_factor(K: Array, max_rank: int) -> Array | None:
+def low_rank_factor(K: Floats, max_rank: int) -> Floats | None:
     """Return F with K = F'F up to rounding, if the rank of K is at most ``max_rank``.
 
     Block Cholesky with random pivots. Samples are drawn in proportion to the residual diagonal,
@@ -57,7 +57,7 @@ def low_rank_factor(K: Array, max_rank: int) -> Array | None:
     return F if _is_factor(F, K) else None
 
 
-def golden_sequence(n: int) -> Array:
+def golden_sequence(n: int) -> Floats:
     """Return the fractional parts of multiples of the golden ratio.
 
     They are spread evenly over [0, 1), and replace random numbers: no seed is needed.
@@ -67,9 +67,9 @@ def golden_sequence(n: int) -> Array:
 
 
 def _pivots(
-    K: Array,
-    F: Array,
-    rest: Array,
+    K: Floats,
+    F: Floats,
+    rest: Floats,
     least: float,
     n_missing: int,
     *,
@@ -77,7 +77,7 @@ def _pivots(
     distinct_share: float = 0.8,
     independent_share: float = 0.9,
     smallest_pivot: float = 1e-3,
-) -> tuple[NDArray[np.intp], Array]:
+) -> tuple[Places, Floats]:
     """Return independent samples, and the Cholesky factor of their residual kernel matrix.
 
     Return no samples if the remaining rank is, or may be, above ``n_missing``.
@@ -103,13 +103,13 @@ def _pivots(
     return np.empty(0, dtype=np.intp), np.empty((0, 0))
 
 
-def _draw(rest: Array, n_draws: int) -> NDArray[np.intp]:
+def _draw(rest: Floats, n_draws: int) -> Places:
     """Draw samples in proportion to the residual diagonal, and drop repeated ones."""
     total = np.cumsum(rest)
     return np.unique(np.searchsorted(total, total[-1] * golden_sequence(n_draws)))
 
 
-def _is_definite(left: Array, least: float) -> bool:
+def _is_definite(left: Floats, least: float) -> bool:
     """Whether all eigenvalues are above ``least``."""
     lowered = left.copy()
     lowered.flat[:: len(left) + 1] -= least
@@ -120,7 +120,7 @@ def _is_definite(left: Array, least: float) -> bool:
     return True
 
 
-def _is_factor(F: Array, K: Array) -> bool:
+def _is_factor(F: Floats, K: Floats) -> bool:
     """Whether F'F is K up to rounding, by the product with one vector.
 
     The residual of a positive semi-definite matrix is bounded by its diagonal, which is

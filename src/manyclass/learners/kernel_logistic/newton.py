@@ -26,23 +26,11 @@ from math import fsum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lstsq
 
-from manyclass.learners.kernel_logistic.loss import (
-    EPSILON,
-    ROUNDING,
-    Array,
-    Loss,
-    Point,
-    gradient_of,
-)
-from manyclass.learners.kernel_logistic.steps import (
-    SAFETY,
-    IndefiniteKernelError,
-    Newton,
-    Settings,
-)
+from manyclass._lib.arrays import Flags, Floats, Places
+from manyclass.learners.kernel_logistic.loss import EPSILON, ROUNDING, Loss, Point, gradient_of
+from manyclass.learners.kernel_logistic.steps import SAFETY, IndefiniteKernelError, Newton, Settings
 from manyclass.learners.kernel_logistic.symmetric_products import (
     accurate_product,
     symmetric_product,
@@ -52,7 +40,7 @@ from manyclass.learners.kernel_logistic.symmetric_products import (
 class Solution(NamedTuple):
     """The result of Newton's method."""
 
-    dual: Array
+    dual: Floats
     """Coefficients a of the samples; their sum is 0."""
     intercept: float
     n_iter: int
@@ -66,13 +54,13 @@ class Solution(NamedTuple):
 
 
 def solve(
-    K: Array,
-    positive: NDArray[np.bool_],
-    bound: Array,
+    K: Floats,
+    positive: Flags,
+    bound: Floats,
     *,
     tol: float = 1e-8,
     max_iter: int = 100,
-    start: tuple[Array, float] | None = None,
+    start: tuple[Floats, float] | None = None,
     settings: Settings | None = None,
 ) -> Solution:
     """Minimise a'Ka / 2 + sum_i C s_i log(1 + exp(-y_i f_i)), f = K a + b, by Newton's method.
@@ -129,11 +117,11 @@ def solve(
 
 
 def _solve(
-    K: Array,
+    K: Floats,
     loss: Loss,
     tol: float,
     max_iter: int,
-    start: tuple[Array, float] | None,
+    start: tuple[Floats, float] | None,
     settings: Settings | None,
 ) -> Solution:
     inner, size = centre(K), float(np.abs(np.diagonal(K)).max())  # the largest entry, if definite
@@ -153,7 +141,7 @@ def _solve(
     return Solution(at.a, at.b, n_iter, at.gradient, max(at.gradient, shown))
 
 
-def centre(K: Array, share: float = 0.1) -> Array:
+def centre(K: Floats, share: float = 0.1) -> Floats:
     """Return the doubly centred kernel matrix if K has a large mean, else K itself.
 
     Since the coefficients sum to 0, the margins stay the same but for the bias, and the terms
@@ -163,7 +151,7 @@ def centre(K: Array, share: float = 0.1) -> Array:
     size = np.diagonal(K).mean()
     if size - K.mean() > share * size:
         return K
-    inner: Array = K.copy()
+    inner: Floats = K.copy()
     for _ in range(2):  # the second pass removes rounding errors of large means
         means = inner.mean(axis=0)
         inner -= means
@@ -171,7 +159,7 @@ def centre(K: Array, share: float = 0.1) -> Array:
     return inner
 
 
-def _add_jitter(K: Array, bound: Array, size: float) -> Array:
+def _add_jitter(K: Floats, bound: Floats, size: float) -> Floats:
     """Return K, with its rounding error added to the diagonal if C makes that matter.
 
     Entries with an error of EPSILON times the size of their terms change eigenvalues by up to n
@@ -185,14 +173,14 @@ def _add_jitter(K: Array, bound: Array, size: float) -> Array:
     return raised
 
 
-def _float64_gradient(K: Array, loss: Loss, at: Point) -> float:
+def _float64_gradient(K: Floats, loss: Loss, at: Point) -> float:
     """Return the gradient with float64 margins: the larger one of two orders of summation."""
     margins = (K @ at.a + at.b, symmetric_product(K, at.a) + at.b)
     return max(gradient_of(loss, at.a, loss.dual(f)) for f in margins)
 
 
 def _refine(
-    newton: Newton, K: Array, loss: Loss, at: Point, tol: float, n_iter: int, max_iter: int
+    newton: Newton, K: Floats, loss: Loss, at: Point, tol: float, n_iter: int, max_iter: int
 ) -> tuple[Point, int]:
     """Iterative refinement: more Newton steps, with margins by compensated products.
 
@@ -218,7 +206,7 @@ def _refine(
     return at, n_iter
 
 
-def _accurate_point(K: Array, loss: Loss, a: Array, f: Array) -> Point:
+def _accurate_point(K: Floats, loss: Loss, a: Floats, f: Floats) -> Point:
     """Return the point with coefficients a, and b such that its margins are about f."""
     Ka = accurate_product(K, a)
     if not np.isfinite(Ka).all():  # numbers above 1e300 overflow when they are split
@@ -227,8 +215,8 @@ def _accurate_point(K: Array, loss: Loss, a: Array, f: Array) -> Point:
 
 
 def _add_jointly(
-    K: Array, a: Array, change: Array, sizes: tuple[int, ...] = (64, 16, 4), cond: float = 1e-12
-) -> Array:
+    K: Floats, a: Floats, change: Floats, sizes: tuple[int, ...] = (64, 16, 4), cond: float = 1e-12
+) -> Floats:
     """Return a + change with sum 0, rounded such that K times the rounding error is small.
 
     Each sum of float64 numbers has a rounding error. The error vector changes the margins by
@@ -256,7 +244,7 @@ def _add_jointly(
     return new
 
 
-def _absorb(rows: Array, few: NDArray[np.intp], error: Array, total: float, cond: float) -> Array:
+def _absorb(rows: Floats, few: Places, error: Floats, total: float, cond: float) -> Floats:
     """Return corrections of few coefficients that offset the error, and bring the sum to 0.
 
     ``rows`` are the rows of K of these coefficients, ``total`` is the sum of all coefficients.
@@ -269,7 +257,7 @@ def _absorb(rows: Array, few: NDArray[np.intp], error: Array, total: float, cond
     return lstsq(system, wanted, cond=cond, lapack_driver="gelsy", check_finite=False)[0][:-1]
 
 
-def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """Return a + b and its rounding error (Knuth's TwoSum)."""
     total = a + b
     part = total - a

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.rows import without_duplicates
 from manyclass._lib.sklearn import check_sample_weight, in_known_numbers, n_samples
@@ -223,7 +224,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
             K = K if len(support) == len(K) else K[np.ix_(support, support)]
         return _Problem(classes, kernel, support, vectors, K, sides == 1, weights[support])
 
-    def _start(self, n: int) -> tuple[NDArray[np.float64], float] | None:
+    def _start(self, n: int) -> tuple[Floats, float] | None:
         """Return the last solution for a warm start, if it has the right size."""
         if not (self.warm_start and hasattr(self, "dual_coef_")):
             return None
@@ -235,17 +236,17 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
             if not holds(value):
                 raise ValueError(f"{name} must be {wanted}, got {value!r}.")
 
-    def _make_kernel(self, X, weights: NDArray[np.float64]) -> Kernel:
+    def _make_kernel(self, X, weights: Floats) -> Kernel:
         return resolve_kernel(self, lambda gamma: scale_gamma(gamma, X, weights))
 
     def __manyclass_bank__(
         self,
         X,
-        y: NDArray[np.intp],
-        code: NDArray[np.int8],
+        y: Places,
+        code: Code,
         kind: ScoreKind,
         *,
-        rows: NDArray[np.intp],
+        rows: Places,
         fit_params: Mapping[str, Any],
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -267,7 +268,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
             dtype=dtype,
         )
 
-    def decision_function(self, X) -> NDArray[np.float64]:
+    def decision_function(self, X) -> Floats:
         """Return the log-odds of the second class.
 
         Parameters
@@ -281,7 +282,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         """
         return self._margins(X)
 
-    def _margins(self, X, block_entries: int = 2**20) -> NDArray[np.float64]:
+    def _margins(self, X, block_entries: int = 2**20) -> Floats:
         """Return the log-odds; kernel matrices have up to ``block_entries`` entries (8 MB)."""
         check_is_fitted(self)
         sparse = accepted_sparse(self.kernel_.precomputed)
@@ -314,7 +315,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         positive = self.decision_function(X) > 0
         return self.classes_[positive.astype(np.intp)]
 
-    def predict_proba(self, X) -> NDArray[np.float64]:
+    def predict_proba(self, X) -> Floats:
         """Return the probabilities of both classes.
 
         Parameters
@@ -329,7 +330,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         f = self.decision_function(X)
         return np.column_stack([expit(-f), expit(f)])
 
-    def predict_log_proba(self, X) -> NDArray[np.float64]:
+    def predict_log_proba(self, X) -> Floats:
         """Return the logarithms of the probabilities, without underflow.
 
         Parameters
@@ -354,23 +355,23 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
 class _Problem(NamedTuple):
     classes: NDArray[Any]
     kernel: Kernel
-    support: NDArray[np.intp]
+    support: Places
     vectors: Any
-    K: NDArray[np.float64]
-    positive: NDArray[np.bool_]
-    weights: NDArray[np.float64]
+    K: Floats
+    positive: Flags
+    weights: Floats
 
 
 class KernelLogisticPath(NamedTuple):
     """Kernel logistic regressions for several C; see :func:`kernel_logistic_path`."""
 
-    Cs: NDArray[np.float64]
+    Cs: Floats
     """The values of C in the given order, shape (m,)."""
-    dual_coef: NDArray[np.float64]
+    dual_coef: Floats
     """Dual coefficients, shape (m, n); 0 for samples of weight 0."""
-    intercept: NDArray[np.float64]
+    intercept: Floats
     """Biases, shape (m,)."""
-    n_iter: NDArray[np.intp]
+    n_iter: Places
     """Newton steps, shape (m,)."""
 
 
