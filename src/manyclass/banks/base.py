@@ -192,7 +192,7 @@ def read_once(learner: Any, X):
 
 
 def _with_names_of(model, X):
-    """Return an array as a frame if the model was fitted on one: it would miss the names.
+    """Return an array as a frame if the model was fitted on one.
 
     The user has been warned of missing names once, and should not be for every column.
     """

@@ -20,12 +20,7 @@ def _has(method: str) -> Callable[[PairwiseModel], bool]:
 class PairwiseModel(ClassifierMixin, BaseEstimator):
     """A model of a kernel or distance matrix, which takes the matrix of all training samples.
 
-    Parameters
-    ----------
-    estimator : fitted binary classifier
-        It was fitted on the matrix between its own training samples.
-    rows : int array
-        The places of these among all training samples: the columns that it takes.
+    ``rows`` are the training samples of ``estimator``: the columns that it takes.
     """
 
     def __init__(self, estimator, rows: Places):
@@ -38,10 +33,7 @@ class PairwiseModel(ClassifierMixin, BaseEstimator):
         return self.estimator.classes_
 
     def cut(self, X, rows: Places | None = None):
-        """Return a part of X: the columns of the estimator's training samples, and these rows.
-
-        If rows are given, the part may be written to.
-        """
+        """Return the estimator's columns of X, and these rows, which may then be written to."""
         return take_part(X, rows, self.rows, copy=rows is not None)
 
     @available_if(_has("decision_function"))

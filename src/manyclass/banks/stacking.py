@@ -1,8 +1,7 @@
 """Fitted models of one type as one model, and arrays of the attributes in which they differ.
 
 For one-vs-one with 100 classes and 50 features, a bank of 4,950 LogisticRegression takes 2.1 MB
-with the matrix of coefficients, instead of 8.2 MB with the models, and 1 ms to pickle and unpickle,
-instead of 440 ms.
+instead of 8.2 MB, and 1 ms to pickle and unpickle instead of 440 ms.
 """
 
 from __future__ import annotations
@@ -20,17 +19,9 @@ Stacked = dict[str, NDArray]
 
 
 def stack(models: list[Any], leave: Iterable[str] = ()) -> Stacked | None:
-    """Return the attributes in which the models differ, as arrays.
+    """Return the attributes in which models of one type differ, as arrays.
 
-    Parameters
-    ----------
-    models : list of fitted estimators of one type
-    leave : names of attributes to leave out
-
-    Returns
-    -------
-    dict of arrays, or None
-        None if an attribute does not fit in an array: then the models themselves must be kept.
+    None if an attribute does not fit in an array: then the models themselves must be kept.
     """
     first = vars(models[0])
     if any(vars(model).keys() != first.keys() for model in models):

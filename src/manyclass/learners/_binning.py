@@ -284,10 +284,7 @@ class Bins:
         )
 
     def dot(self, table: Table, values: Floats, block_entries: int = 2**20) -> Floats:
-        """Return the sum of ``values`` (cells, m) over the cells of each row, shape (n, m).
-
-        Blocks of rows with ``block_entries`` entries of the table are encoded at a time.
-        """
+        """Return the sum of ``values`` (cells, m) over the cells of each row, shape (n, m)."""
         out = np.empty((len(table), values.shape[1]))
         for rows in gen_batches(len(table), max(1, block_entries // len(self.attributes))):
             out[rows] = self.one_hot(table[rows]) @ values

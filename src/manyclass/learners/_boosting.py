@@ -19,22 +19,9 @@ class Round(NamedTuple):
 
 
 def boost(learner: NaiveBayes, weights: Floats, n_rounds: int) -> list[Round]:
-    """Boost binary naive Bayes (Elkan 1997).
+    """Boost binary naive Bayes (Elkan 1997) from positive weights, for at most ``n_rounds``.
 
-    Parameters
-    ----------
-    learner : NaiveBayes
-        Naive Bayes for classes 0 and 1.
-    weights : array of shape (n,)
-        Positive weights of the first round; weights of later rounds have the same sum.
-    n_rounds : int
-        Maximum number of rounds.
-
-    Returns
-    -------
-    list of Round
-        At least one. If the first beta is 1 or more, there is only this round, and its
-        probabilities are used unboosted.
+    If the first beta is 1 or more, there is only this round: its probabilities are not boosted.
     """
     rounds: list[Round] = []
     total, log_weights = weights.sum(), np.log(weights)

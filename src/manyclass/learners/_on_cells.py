@@ -26,19 +26,12 @@ from manyclass.learners._estimates import NaiveBayes
 
 
 def read_frame(X):
-    """Convert a frame to a table, which naive Bayes classifiers accept as X; else return X.
-
-    Converting a frame takes longer than fitting a pair of classes, so do it once for all pairs.
-    """
+    """Convert a frame to a table, once for all pairs of classes; return any other X unchanged."""
     return read_table(X) if is_frame(X) and 0 not in X.shape else X
 
 
 class OnCells(ClassifierMixin, BaseEstimator):
-    """Base class: validates X, y and weights, and bins the attributes into cells.
-
-    Subclasses have the parameters ``n_bins``, ``smoothing`` and
-    ``categorical_features``.
-    """
+    """Base class of estimators with ``n_bins``, ``smoothing`` and ``categorical_features``."""
 
     n_bins: int
     smoothing: float

@@ -20,10 +20,7 @@ def encode_binary(y, name: str) -> tuple[NDArray, Places]:
 
 
 def check_two(classes: NDArray, name: str, *, weighed: bool = False) -> None:
-    """Raise a ``ValueError`` unless there are exactly two classes.
-
-    ``weighed`` means that classes without samples of positive weight are not counted.
-    """
+    """Raise a ``ValueError`` unless there are two classes (``weighed``: of positive weight)."""
     if len(classes) > 2:
         raise ValueError(
             f"Only binary classification is supported. y has {len(classes)} classes: use "

@@ -336,10 +336,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
     def _nearest(
         self, X, most: int, leave_out: bool = False, block_entries: int = 2**20
     ) -> Iterator[tuple[slice, _Near]]:
-        """Yield blocks of rows and their nearest samples.
-
-        A block has up to ``block_entries`` distances (8 MB).
-        """
+        """Yield blocks of up to ``block_entries`` distances (8 MB) and their nearest samples."""
         largest = 1e300  # such distances can still be added without overflow
         step = max(1, block_entries // self._fit_X.shape[0])
         for first in range(0, X.shape[0], step):

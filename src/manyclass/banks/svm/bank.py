@@ -45,10 +45,7 @@ def _aligned(size: int, dtype: type[np.floating]) -> NDArray[np.floating]:
 
 
 class KernelMachine:
-    """One column of a :class:`KernelBank`, with the names of scikit-learn's SVC.
-
-    Class 1 is the positive side of the column.
-    """
+    """One column of a :class:`KernelBank`, with the names of SVC; class 1 is the positive side."""
 
     def __init__(self, bank: KernelBank, column: int):
         self._bank, self._column = bank, column
@@ -186,10 +183,7 @@ class KernelBank(Bank):
         return {name: value for name, value in vars(self).items() if name not in ("kept", "limits")}
 
     def margins_once(self, X, dtype: type[np.floating] | None = None) -> Floats:
-        """Return the margins of rows, with a small part of the support vectors prepared at a time.
-
-        For rows that are scored once: it takes less memory than :meth:`scorer`.
-        """
+        """Return the margins of rows that are scored once, in less memory than :meth:`scorer`."""
         dtype, limits = self.dtype if dtype is None else dtype, self.limits
         total = sum(size_in_bytes(group.vectors) for group in self.groups)
         n_support = sum(len(group.support) for group in self.groups)

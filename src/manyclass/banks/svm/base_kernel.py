@@ -65,10 +65,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def product(self, row_side: Side, column_side: Side, out: Floats | None = None) -> Floats:
-        """Return the kernel matrix from its prepared sides, in C order.
-
-        ``out`` is a flat buffer for dense products.
-        """
+        """Return the kernel matrix from its sides, in C order; ``out`` is a flat buffer for it."""
 
     def between(self, X, a: Places, b: Places, origin: Floats | None) -> NDArray[np.float64]:
         """Return the kernel between rows ``a`` and rows ``b`` of the training data."""

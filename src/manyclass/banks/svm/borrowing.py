@@ -1,8 +1,7 @@
 """Rows that stay in X until they are needed.
 
-A fit then holds few rows twice. With 400 samples of 10,000 features, all of them support vectors,
-the peak memory of a fit is 1.4 to 1.6 times X, instead of 3.0 to 3.1 times X if the bank copies its
-support vectors at once. scikit-learn's own copy of them is included.
+With 400 samples of 10,000 features, all of them support vectors, the peak memory of a fit is 1.4 to
+1.6 times X, instead of 3.0 to 3.1 times X if the bank copies its support vectors at once.
 """
 
 from __future__ import annotations
@@ -20,23 +19,7 @@ from manyclass._lib.sklearn import n_samples
 
 @dataclass(frozen=True)
 class RowsOf:
-    """Some rows of X; a slice of them is copied when it is asked for.
-
-    Parameters
-    ----------
-    X : array, sparse matrix, frame or sequence
-    places : int array
-        The numbers of the rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.banks.svm.borrowing import RowsOf
-    >>> rows = RowsOf(np.arange(8).reshape(4, 2), np.array([3, 0, 1]))
-    >>> len(rows), rows[:2]
-    (3, array([[6, 7],
-           [0, 1]]))
-    """
+    """Some rows of X; a slice of them is copied when it is asked for."""
 
     X: Any
     places: Places
@@ -49,10 +32,7 @@ class RowsOf:
 
 
 def size_in_bytes(X: Any) -> int:
-    """Return the memory that the numbers of X take; for :class:`RowsOf`, an average.
-
-    0 if X is neither an array nor a sparse matrix.
-    """
+    """Return the memory of the numbers of X, an average for :class:`RowsOf`; 0 if unknown."""
     if isinstance(X, RowsOf):
         return size_in_bytes(X.X) * len(X) // max(1, n_samples(X.X))
     if issparse(X):

@@ -69,8 +69,7 @@ def in_batches(chunks: list[Chunk], most: int) -> list[list[Chunk]]:
 def _adder(duals: csr_array, columns: Places, dense: float = 0.3) -> Adder:
     """Return the function that adds ``duals' K`` to an array of sums, one row per column.
 
-    Usually a support vector has coefficients in few of its class's columns. If more than the share
-    ``dense`` of them is not 0, a matrix product is faster.
+    If more than the share ``dense`` of the coefficients is not 0, a matrix product is faster.
     """
     if duals.nnz > dense * duals.shape[0] * len(columns):
         coef = duals[:, columns].toarray().T

@@ -39,22 +39,7 @@ class PrecomputedKernel(Kernel):
 
 @dataclass(frozen=True)
 class CheckedFunction:
-    """A function of two collections of samples. The matrix it returns is checked.
-
-    Parameters
-    ----------
-    function : callable
-        Returns the kernel matrix, with a row for every sample of the first collection and
-        a column for every sample of the second.
-
-    Examples
-    --------
-    >>> from manyclass.banks.svm.kernels import CheckedFunction
-    >>> shared = CheckedFunction(lambda A, B: [[len(set(a) & set(b)) for b in B] for a in A])
-    >>> shared(["abc", "bcd"], ["bc", "d", "cda"])
-    array([[2., 0., 2.],
-           [2., 1., 2.]])
-    """
+    """A function of two collections of samples. The matrix (X by rows) it returns is checked."""
 
     function: Callable[..., Any]
 
@@ -79,15 +64,9 @@ class CheckedFunction:
 
 @dataclass(frozen=True)
 class CallableKernel(Kernel):
-    """A function that the user has written, of samples of any type.
+    """A function that the user has written.
 
-    The function gets the samples unchanged, as in scikit-learn: numbers, texts, graphs, frames,
-    or lists of anything that it can compare.
-
-    Parameters
-    ----------
-    function : callable
-        As in :class:`CheckedFunction`.
+    As in scikit-learn, it gets the samples unchanged: numbers, texts, graphs, frames, or lists of anything that it can compare.
     """
 
     numeric = False
@@ -117,22 +96,9 @@ KERNELS: dict[str, Any] = {
 
 
 def resolve_kernel(estimator, resolve_gamma: Callable[[str | float], float]) -> Kernel:
-    """Return the kernel that the parameters of an estimator describe.
+    """Return the kernel that ``kernel``, ``gamma``, ``degree`` and ``coef0`` of SVC describe.
 
-    Parameters
-    ----------
-    estimator : object
-        With the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0`` of SVC.
-    resolve_gamma : callable
-        Returns the number that the parameter ``gamma`` stands for. It is called only if the kernel
-        has a gamma.
-
-    Examples
-    --------
-    >>> from sklearn.svm import SVC
-    >>> from manyclass.banks.svm.kernels import resolve_kernel
-    >>> resolve_kernel(SVC(kernel="poly", gamma=0.5, degree=2), float)
-    PolyKernel(gamma=0.5, degree=2, coef0=0.0)
+    ``resolve_gamma`` is called only if the kernel has a gamma.
     """
     if callable(estimator.kernel):
         return CallableKernel(estimator.kernel)

@@ -77,15 +77,10 @@ def _members(y: Places, code: Code, weights: Floats) -> Places:
 def _subtract_spans(
     bank: KernelBank, X, weights: Floats, copies: Copies | None, place: Places, scores: Floats
 ) -> list[Places]:
-    """Subtract from each score what the sample itself has added to it.
+    """Subtract from each score what the sample has added to it; return doubtful samples by column.
 
     If a sample has copies, their coefficients replace its own, up to their bound. ``place`` is the
     place of each sample among the scores, or -1.
-
-    Returns
-    -------
-    list of int arrays
-        For each column the samples whose span is doubtful.
     """
     duals = bank.duals.tocsc()
     below = known = 0

@@ -42,16 +42,7 @@ class _NumericKernel(Kernel):
 
 @dataclass(frozen=True)
 class LinearKernel(_NumericKernel):
-    """s'x.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.banks.svm.kernels import LinearKernel
-    >>> LinearKernel()(np.eye(2), np.array([[3.0, 4.0]]))
-    array([[3.],
-           [4.]])
-    """
+    """s'x."""
 
     for_svc = "linear"
 
@@ -99,20 +90,10 @@ class RBFKernel(_NumericKernel):
     gamma: float = 1.0
 
     def origin(self, S, places=None, *, most_rows: int = 1000, block_entries: int = 2**17):
-        """Return the median of the samples, or None if they are sparse.
+        """Return the median of at most ``most_rows`` samples, or None if they are sparse.
 
         Distances do not depend on the origin, but the digits that they lose do. A mean would be
         far from all samples if one of them is far away; a median is not.
-
-        Parameters
-        ----------
-        S : array or sparse matrix
-        places : int array, optional
-            The rows of S that count; all of them if omitted.
-        most_rows : int
-            How many rows the median is computed from.
-        block_entries : int
-            How many entries of S are read at a time: 1 MB.
         """
         if issparse(S):
             return None

@@ -2,9 +2,8 @@
 
 The span formula assumes that each other sample stays what it is when one is left out: a free
 support vector, one at its bound, or none. If the score would change by more than a margin, or all
-others at their bound with it, this is wrong: other samples take the place of the one left out, and
-the score changes by less. With few free support vectors, as in few dimensions, such samples
-determine the sigmoid.
+others at their bound with it, this is wrong: other samples take its place, and the score changes by
+less. With few free support vectors, as in few dimensions, such samples determine the sigmoid.
 """
 
 from __future__ import annotations
@@ -26,11 +25,7 @@ def is_affordable(
 ) -> bool:
     """Tell whether the machines can be fitted again without each doubtful sample.
 
-    Parameters
-    ----------
-    n_doubtful, n_samples, n_iter : int arrays of shape (l,)
-        Doubtful samples, samples, and steps of the solver in each column.
-    limits : Limits
+    Arrays (l,): doubtful samples, samples, and steps of the solver in each column.
     """
     work = n_doubtful * n_samples * (n_samples + n_iter.astype(np.float64))
     largest = n_samples[n_doubtful > 0].max(initial=0)
@@ -49,26 +44,9 @@ def scores_without(
 ) -> Floats:
     """Return the margins of samples by machines that were fitted without each of them.
 
-    Parameters
-    ----------
-    K : array of shape (m, m)
-        Kernel matrix of a column's samples.
-    positive : bool array of shape (m,)
-        Whether a sample is on the positive side.
-    weights : array of shape (m,)
-        Weights of samples, by which C is multiplied.
-    C : float
-    left_out : int array
-        Places of the samples to leave out, one at a time.
-    n_iter : int
-        Steps of the machine that was fitted on all samples.
-    patience : int, default=10
-        A machine may take so many times these steps, and so many per sample.
-
-    Returns
-    -------
-    array
-        NaN if the side has no other sample, or if the solver did not converge.
+    K (m, m) is the kernel matrix of a column's samples, ``left_out`` are places among them. A machine
+    may take ``patience`` times the steps ``n_iter`` of the machine of all samples, and as many per
+    sample. A score is NaN if the side has no other sample, or if the solver did not converge.
     """
     scores = np.full(len(left_out), np.nan)
     checked = {"assume_finite": True, "skip_parameter_validation": True}

@@ -219,8 +219,7 @@ def _products(kernel: Kernel, X) -> float:
 def _is_better_left_whole(X, rows: Places, copied_bytes: int) -> bool:
     """Tell whether LIBSVM gets all of a large X, where other rows have no weight.
 
-    scikit-learn copies the support vectors, which may be all of the rows. If these are more than
-    half of X, both copies together would be larger than X.
+    scikit-learn copies the support vectors, which may be all rows: more than half of X twice.
     """
     return (
         size_in_bytes(X) > copied_bytes

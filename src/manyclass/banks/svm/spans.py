@@ -74,7 +74,7 @@ def squared_spans_by_blocks(
     block_entries: int = 2**22,
     diagonal_rows: int = 256,
 ) -> Spans:
-    """Return S_p^2 of the wanted support vectors.
+    """Return S_p^2 of the wanted support vectors; 0 for the others.
 
     With H = [[K_FF, 1], [1', 0]] over the free support vectors F, S_p^2 is
     1 / (H^-1)_pp for p in F and K_pp - v' H^-1 v, v = (K_Fp, 1), for p at the bound.
@@ -83,20 +83,8 @@ def squared_spans_by_blocks(
     squared distance of p and q, which for rbf is K_pp - K_pq. K_pp alone would have no meaning: a
     constant added to the kernel changes no machine.
 
-    Parameters
-    ----------
-    gram : callable
-        Returns the kernel between support vectors, by their places in a machine.
-    free : bool array of shape (s,)
-        Whether a coefficient is below its bound.
-    positive : bool array of shape (s,)
-        Whether a support vector is on the positive side; each side has some.
-    wanted : bool array of shape (s,), optional
-        The support vectors to compute; the others are 0. All of them if omitted.
-    block_entries : int
-        Entries of the kernel that are held besides those of the free support vectors: 32 MB.
-    diagonal_rows : int
-        Samples at a time for the diagonal.
+    ``gram`` returns the kernel between support vectors by their places. Each side has some of them.
+    Up to ``block_entries`` of the kernel are held besides those of the free ones.
     """
     wanted = np.ones(len(free), dtype=np.bool_) if wanted is None else wanted
     diagonal = _diagonal(gram, len(free), diagonal_rows)
@@ -192,10 +180,7 @@ class _AffineSpan:
         return square - self._inverse.quadratics(K) + along - self._tau
 
     def products_with_mean(self, K: Floats, among: Floats) -> Floats:
-        """Return inner products of the samples' offsets from the span with their mean offset.
-
-        K is their kernel with the free support vectors, ``among`` the kernel among themselves.
-        """
+        """Return inner products of the samples' offsets from the span with their mean offset."""
         if self._inverse is None:
             return np.full(len(K), np.nan)
         means, K = self._centred(K)

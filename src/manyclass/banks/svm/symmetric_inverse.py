@@ -82,24 +82,8 @@ def invert_in_place(
 ) -> SymmetricInverse | None:
     """Invert a symmetric matrix in the array that is allocated for it; None if it is singular.
 
-    Parameters
-    ----------
-    fill : callable
-        Writes the upper triangle of the matrix into an array. It is called again if the matrix is
-        not positive definite.
-    n : int
-        Number of its rows.
-    block_entries : int
-        Entries that are copied at a time.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.banks.svm.symmetric_inverse import invert_in_place
-    >>> A = np.array([[2.0, 1.0], [1.0, 2.0]])
-    >>> inverse = invert_in_place(lambda array: np.copyto(array, A), 2)
-    >>> inverse.diagonal().round(3)
-    array([0.667, 0.667])
+    ``fill`` writes the upper triangle of the matrix into an array of n rows. It is called again if
+    the matrix is not positive definite.
     """
     array = np.zeros((n, n))  # pages that are not written usually take no memory
     fill(array)

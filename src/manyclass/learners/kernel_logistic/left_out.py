@@ -22,7 +22,7 @@ def left_out_changes(
     saturated: float = 1e6,
     negative_tol: float = 1e-6,
 ) -> Floats:
-    """Return how much each sample changes its own margin.
+    """Return how much each sample changes its own margin f = K a + b, shape (n,).
 
     This is leave-one-out of the weighted least squares problem of the last Newton (IRLS) step,
     with the working response z = f + a / W. Without sample p its margin is
@@ -30,27 +30,9 @@ def left_out_changes(
     sides, the inverse has the diagonal D_p = 1 - W_p h_p, where W_p h_p is the leverage. The change
     is a_p h_p / D_p.
 
-    Parameters
-    ----------
-    K : array of shape (n, n)
-    dual, intercept : a solution
-    bound : array of shape (n,)
-        C times the sample weights.
-    saturated : float, default=1e6
-        Samples with |a| / W above this have p near 0 or 1. There the leverage 1 - D would
-        lose all digits, and h is computed directly.
-    negative_tol : float, default=1e-6
-        How far leverages may fall below 0 by rounding, and h relative to the kernel.
-
-    Returns
-    -------
-    array of shape (n,)
-        The margin f = K a + b of sample p minus its leave-one-out margin.
-
-    Raises
-    ------
-    Untrusted
-        If the kernel is not positive definite.
+    ``bound`` is C times the sample weights. Samples with |a| / W above ``saturated`` have p near 0 or
+    1: the leverage 1 - D would lose all digits, and h is computed directly. Leverages, and h relative
+    to the kernel, may fall below 0 by ``negative_tol``; otherwise :class:`Untrusted` is raised.
     """
     f = accurate_product(K, dual) + intercept
     K = centre(K)  # it does not change A^-1

@@ -26,10 +26,7 @@ from manyclass.learners.kernel_logistic.newton import Solution, solve
 
 
 def gram(kernel: Kernel, X, *, symmetry_tol: float = 1e-8) -> Floats:
-    """Return the kernel matrix of all rows of X. X is that matrix if it is precomputed.
-
-    Entries may differ from their transposes by ``symmetry_tol`` times the largest entry.
-    """
+    """Return the kernel matrix of all rows of X, symmetric up to ``symmetry_tol``."""
     given = X if kernel.precomputed else kernel(X, X)
     K: Floats = np.ascontiguousarray(given, dtype=np.float64)
     if K.shape != (X.shape[0], X.shape[0]):
@@ -78,10 +75,7 @@ def _grams(kernel: Kernel, X, columns: list[Places]) -> Grams:
 
 
 class KernelLogisticMachine(KernelMachine):
-    """One column of a :class:`KernelLogisticBank`, with the interface of a scikit-learn classifier.
-
-    Class 1 is the positive side of the column.
-    """
+    """One column of a :class:`KernelLogisticBank`; class 1 is the positive side."""
 
     _bank: KernelLogisticBank
 
@@ -203,10 +197,7 @@ def _rows_of(y, column: Code, rows: Places) -> Places:
 
 
 def _limit_blas_threads(columns: list[Places], large: int = 2000):
-    """Allow several BLAS threads for large columns only; small products are faster with one.
-
-    Columns of ``large`` samples: a choice, below it threads synchronise longer than they compute.
-    """
+    """Allow several BLAS threads for large columns only; small products are faster with one."""
     largest = max(map(len, columns))
     return threadpool_limits(1 if largest < large else None, user_api="blas")
 

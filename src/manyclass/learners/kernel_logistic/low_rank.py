@@ -12,35 +12,13 @@ from manyclass.learners.kernel_logistic.symmetric_products import symmetric_prod
 
 
 def low_rank_factor(K: Floats, max_rank: int) -> Floats | None:
-    """Return F with K = F'F up to rounding, if the rank of K is at most ``max_rank``.
+    """Return F (r, n) with K = F'F up to rounding, if the rank r of K is at most ``max_rank``.
 
     Block Cholesky with random pivots. Samples are drawn in proportion to the residual diagonal,
     first a few, then up to ``max_rank`` of them. If all of them are linearly independent, the
     rank is too high. Otherwise the independent ones become the next pivots. The cost is
-    O(n r^2) if the rank r is low, and O(max_rank^3) if it is not.
-
-    Parameters
-    ----------
-    K : array of shape (n, n)
-        Symmetric.
-    max_rank : int
-        The largest rank to look for. With 0 nothing is computed.
-
-    Returns
-    -------
-    array of shape (r, n), or None
-        None if the rank is higher, or if a test vector shows that K is not F'F: K has
-        negative eigenvalues then.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.learners.kernel_logistic.low_rank import low_rank_factor
-    >>> X = np.random.default_rng(0).normal(size=(300, 40))
-    >>> low_rank_factor(X @ X.T, 100).shape
-    (40, 300)
-    >>> low_rank_factor(X @ X.T, 20) is None
-    True
+    O(n r^2) if the rank is low, and O(max_rank^3) if it is not. The result is also None if a test
+    vector shows that K is not F'F: K has negative eigenvalues then.
     """
     if max_rank == 0:
         return None
@@ -58,10 +36,7 @@ def low_rank_factor(K: Floats, max_rank: int) -> Floats | None:
 
 
 def golden_sequence(n: int) -> Floats:
-    """Return the fractional parts of multiples of the golden ratio.
-
-    They are spread evenly over [0, 1), and replace random numbers: no seed is needed.
-    """
+    """Return multiples of the golden ratio modulo 1: spread evenly, without a seed."""
     golden = (np.sqrt(5.0) - 1.0) / 2.0
     return golden * np.arange(1, n + 1) % 1.0
 

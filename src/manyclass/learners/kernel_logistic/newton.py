@@ -73,35 +73,9 @@ def solve(
     is met: it squares the error. Further steps follow while they reduce K r towards ``tol``:
     with separable classes coefficients are far below C, and r must be small relative to them.
 
-    Parameters
-    ----------
-    K : array of shape (n, n)
-        Kernel matrix, symmetric. If a step detects negative eigenvalues, there is no minimum:
-        they are set to zero, and coefficients are projected on the other eigenvectors.
-    positive : bool array of shape (n,)
-        The samples with y = +1. Both classes must occur.
-    bound : array of shape (n,)
-        C times the sample weights, positive.
-    tol : float, default=1e-8
-        The :attr:`Solution.gradient` to reach.
-    max_iter : int, default=100
-        Limit of Newton steps.
-    start : tuple (a, b), optional
-        Warm start. It is used if its objective is lower than that of a = 0.
-    settings : Settings, optional
-        How Newton's equation is solved: limits of the direct and the low-rank method.
-
-    Returns
-    -------
-    Solution
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.learners.kernel_logistic.newton import solve
-    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
-    >>> solve(K, np.array([True, False]), np.ones(2)).dual.round(4)
-    array([ 0.4446, -0.4446])
+    If a step detects negative eigenvalues of K, there is no minimum: they are set to zero, and
+    coefficients are projected on the other eigenvectors. ``bound`` is C s, positive; both classes
+    must occur. ``start`` (a, b) is used if its objective is lower than that of a = 0.
     """
     loss = Loss(np.where(positive, 1.0, -1.0), bound)
     try:
@@ -245,10 +219,7 @@ def _add_jointly(
 
 
 def _absorb(rows: Floats, few: Places, error: Floats, total: float, cond: float) -> Floats:
-    """Return corrections of few coefficients that offset the error, and bring the sum to 0.
-
-    ``rows`` are the rows of K of these coefficients, ``total`` is the sum of all coefficients.
-    """
+    """Return corrections of few coefficients that offset the error, and bring the sum to 0."""
     inner = rows[:, few]
     size = float(np.abs(inner).max())
     system = np.full((len(few) + 1, len(few) + 1), size)

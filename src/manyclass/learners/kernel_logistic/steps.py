@@ -71,22 +71,10 @@ class Direction(NamedTuple):
 
 
 class Newton:
-    """Newton's method for one kernel matrix.
+    """Newton's method for one kernel matrix; F is the factor of K = F'F if K has low rank.
 
-    Parameters
-    ----------
-    K : array of shape (n, n)
-    bound : array of shape (n,)
-        C times the sample weights.
-    size : float
-        Size of the terms that the entries of K were computed from. It separates rounding errors
-        from negative eigenvalues.
-    settings : Settings, optional
-
-    Attributes
-    ----------
-    F : array of shape (r, n) or None
-        The factor of K = F'F, if K has low rank.
+    ``size`` is the size of the terms that the entries of K were computed from. It separates rounding
+    errors from negative eigenvalues.
     """
 
     def __init__(self, K: Floats, bound: Floats, size: float, settings: Settings | None = None):
@@ -141,10 +129,7 @@ class Newton:
     def _descend(
         self, loss: Loss, at: Point, tol: float, n_iter: int, max_iter: int
     ) -> tuple[Point, int]:
-        """Take steps until the gradient is below ``tol``, or stagnates because of rounding.
-
-        With a direct factorisation, one more step follows: it squares the error.
-        """
+        """Take steps until the gradient is below ``tol``, or stagnates because of rounding."""
         while n_iter < max_iter:
             met = at.gradient <= tol
             if met and not self.exact:
