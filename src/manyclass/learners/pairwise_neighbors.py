@@ -125,10 +125,9 @@ def _fit_slope(
 class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
     """Binary nearest neighbours with a biased distance, chosen by leave-one-out.
 
-    Distances to samples of the second class are multiplied by a bias. Then the nearest
-    samples decide, by the mean distance per class or by votes. The bias and the number of
-    neighbours J minimise the leave-one-out error of this pair of classes
-    (Hastie & Tibshirani 1998, section 3).
+    Distances to samples of the second class are multiplied by a bias. Then the nearest samples
+    decide, by the mean distance per class or by votes. The bias and the number of neighbours J
+    minimise the leave-one-out error of this pair of classes (Hastie & Tibshirani 1998, section 3).
 
     Parameters
     ----------
@@ -145,8 +144,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
         of its J nearest samples (of all of them if it has fewer), and the nearer class
         wins. "votes": the J nearest of all samples vote, as in the paper.
     metric : str or callable, default="euclidean"
-        A metric of :func:`sklearn.metrics.pairwise_distances` other than
-        "precomputed".
+        A metric of :func:`sklearn.metrics.pairwise_distances` other than "precomputed".
 
     Attributes
     ----------
@@ -182,13 +180,12 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
     J-th. The contrast lies between -1 and 1 and depends only on ratios of distances. If both
     distances are zero, or equal up to rounding, it is 0 and the label is the first class.
 
-    With votes, m of J votes give the second class the share (m + 1) / (J + 2) (Laplace's
-    rule of succession). Its log-odds are multiplied by a slope, too. The share alone is not
-    enough: with J = 1 it never exceeds 2/3, with J = 25 it reaches 26/27, and coupling would
-    favour classes whose pairs have many neighbours. A draw gives half a vote more to the nearer
-    side, so that the label is always the more probable class. Samples at the same distance
-    share the remaining places among the J. If the sides are still equal, both have probability
-    1/2 and the label is the first class.
+    With votes, m of J votes give the second class the share (m + 1) / (J + 2) (Laplace's rule of
+    succession). Its log-odds are multiplied by a slope, too. The share alone is not enough: with J
+    = 1 it never exceeds 2/3, with J = 25 it reaches 26/27, and coupling would favour classes whose
+    pairs have many neighbours. A draw gives half a vote more to the nearer side, so that the label
+    is always the more probable class. Samples at the same distance share the remaining places among
+    the J. If the sides are still equal, both have probability 1/2 and the label is the first class.
 
     Two pseudo-samples, a correct and a wrong one, keep the slope finite if all samples are
     correct. With votes they are unanimous; with distances they are spread over the contrasts of

@@ -48,11 +48,10 @@ def best_threshold(
 
     Notes
     -----
-    The error is constant between neighbouring scores. All these intervals are compared
-    after one sort, and the threshold is the middle of the best one. Among equally good
-    intervals the one nearest to 0 is chosen. The two outer intervals, which assign all
-    samples to one class, are given the mean width of the others (or 1, if all scores are
-    equal).
+    The error is constant between neighbouring scores. All these intervals are compared after one
+    sort, and the threshold is the middle of the best one. Among equally good intervals the one
+    nearest to 0 is chosen. The two outer intervals, which assign all samples to one class, are
+    given the mean width of the others (or 1, if all scores are equal).
 
     Examples
     --------

@@ -120,11 +120,10 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
         that returns a number. A function is evaluated between all neighbouring logits, or
         between 256 pairs of them, evenly spaced by rank.
     cv : int, splitter, iterable of splits or None, default=None
-        ``None`` optimises t on the logits of the training set; the paper does not say which
-        logits it used. A learner that overfits its training set needs out-of-sample
-        logits: an int is the number of stratified folds, limited by the size of the smaller
-        class. Folds whose training part has only one class are skipped. The final
-        estimator is fitted on all data.
+        ``None`` optimises t on the logits of the training set; the paper does not say which logits
+        it used. A learner that overfits its training set needs out-of-sample logits: an int is the
+        number of stratified folds, limited by the size of the smaller class. Folds whose training
+        part has only one class are skipped. The final estimator is fitted on all data.
 
     Attributes
     ----------

@@ -66,7 +66,8 @@ class CheckedFunction:
 class CallableKernel(Kernel):
     """A function that the user has written.
 
-    As in scikit-learn, it gets the samples unchanged: numbers, texts, graphs, frames, or lists of anything that it can compare.
+    As in scikit-learn, it gets the samples unchanged: numbers, texts, graphs, frames, or lists of
+    anything that it can compare.
     """
 
     numeric = False

@@ -44,9 +44,10 @@ def scores_without(
 ) -> Floats:
     """Return the margins of samples by machines that were fitted without each of them.
 
-    K (m, m) is the kernel matrix of a column's samples, ``left_out`` are places among them. A machine
-    may take ``patience`` times the steps ``n_iter`` of the machine of all samples, and as many per
-    sample. A score is NaN if the side has no other sample, or if the solver did not converge.
+    K (m, m) is the kernel matrix of a column's samples, ``left_out`` are places among them. A
+    machine may take ``patience`` times the steps ``n_iter`` of the machine of all samples, and as
+    many per sample. A score is NaN if the side has no other sample, or if the solver did not
+    converge.
     """
     scores = np.full(len(left_out), np.nan)
     checked = {"assume_finite": True, "skip_parameter_validation": True}

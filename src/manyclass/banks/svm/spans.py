@@ -1,10 +1,9 @@
 """Analytic leave-one-out for support vector machines: the span estimate.
 
-From one fit, f without sample p is taken at x_p as f(x_p) - y_p alpha_p S_p^2
-(V. Vapnik, O. Chapelle, "Bounds on error expectation for support vector
-machines", Neural Computation 12, 2000). S_p is the distance of x_p, in feature
-space, from the span of the free support vectors. Samples with alpha = 0 keep
-their score: leaving them out changes nothing.
+From one fit, f without sample p is taken at x_p as f(x_p) - y_p alpha_p S_p^2 (V. Vapnik, O.
+Chapelle, "Bounds on error expectation for support vector machines", Neural Computation 12, 2000).
+S_p is the distance of x_p, in feature space, from the span of the free support vectors. Samples
+with alpha = 0 keep their score: leaving them out changes nothing.
 
 Memory: one array of the size of the free support vectors' kernel, which is inverted in place, and
 blocks of rows.

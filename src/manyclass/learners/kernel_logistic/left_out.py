@@ -24,15 +24,15 @@ def left_out_changes(
 ) -> Floats:
     """Return how much each sample changes its own margin f = K a + b, shape (n,).
 
-    This is leave-one-out of the weighted least squares problem of the last Newton (IRLS) step,
-    with the working response z = f + a / W. Without sample p its margin is
-    z_p - a_p / (A^-1)_pp, where A = [[K + W^-1, 1], [1', 0]]. After scaling A by W^1/2 from both
-    sides, the inverse has the diagonal D_p = 1 - W_p h_p, where W_p h_p is the leverage. The change
-    is a_p h_p / D_p.
+    This is leave-one-out of the weighted least squares problem of the last Newton (IRLS) step, with
+    the working response z = f + a / W. Without sample p its margin is z_p - a_p / (A^-1)_pp, where
+    A = [[K + W^-1, 1], [1', 0]]. After scaling A by W^1/2 from both sides, the inverse has the
+    diagonal D_p = 1 - W_p h_p, where W_p h_p is the leverage. The change is a_p h_p / D_p.
 
-    ``bound`` is C times the sample weights. Samples with |a| / W above ``saturated`` have p near 0 or
-    1: the leverage 1 - D would lose all digits, and h is computed directly. Leverages, and h relative
-    to the kernel, may fall below 0 by ``negative_tol``; otherwise :class:`Untrusted` is raised.
+    ``bound`` is C times the sample weights. Samples with |a| / W above ``saturated`` have p near 0
+    or 1: the leverage 1 - D would lose all digits, and h is computed directly. Leverages, and h
+    relative to the kernel, may fall below 0 by ``negative_tol``; otherwise :class:`Untrusted` is
+    raised.
     """
     f = accurate_product(K, dual) + intercept
     K = centre(K)  # it does not change A^-1

@@ -1,8 +1,7 @@
 """Kernel logistic regression by Newton's method, with iterative refinement.
 
-At the minimum the dual coefficients are a_i = C s_i (t_i - p_i), with targets t in
-{0, 1} and p = 1 / (1 + exp(-f)), f = K a + b. The difference of both sides is the
-gradient in function space.
+At the minimum the dual coefficients are a_i = C s_i (t_i - p_i), with targets t in {0, 1} and p = 1
+/ (1 + exp(-f)), f = K a + b. The difference of both sides is the gradient in function space.
 
 If classes overlap, coefficients are as large as C, and K a suffers from cancellation,
 above all if K has low rank or a large mean. In float64 the gradient may then consist of rounding

@@ -73,8 +73,8 @@ class Direction(NamedTuple):
 class Newton:
     """Newton's method for one kernel matrix; F is the factor of K = F'F if K has low rank.
 
-    ``size`` is the size of the terms that the entries of K were computed from. It separates rounding
-    errors from negative eigenvalues.
+    ``size`` is the size of the terms that the entries of K were computed from. It separates
+    rounding errors from negative eigenvalues.
     """
 
     def __init__(self, K: Floats, bound: Floats, size: float, settings: Settings | None = None):

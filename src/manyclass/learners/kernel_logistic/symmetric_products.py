@@ -62,7 +62,7 @@ def accurate_product(K, x):
 
 @kernel
 def _add_products(high, low, ks, xs):
-    """Add products to the partial sums, and the exact rounding errors (Dekker, Knuth) to ``low``."""
+    """Add products to partial sums, and their exact rounding errors (Dekker, Knuth) to ``low``."""
     for lane in range(len(ks)):
         k, x, before = ks[lane], xs[lane], high[lane]
         product = k * x
