@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.sparse import csr_array, issparse
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -24,7 +24,7 @@ from manyclass._lib.messages import quoted
 from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.rows import without_duplicates
 from manyclass._lib.sklearn import in_known_numbers
-from manyclass.learners._two_classes import encode_binary
+from manyclass.learners._two_classes import BinaryMixin, encode_binary
 from manyclass.learners.kernels.neighbors import (
     contrast_distances,
     count_distance_errors,
@@ -122,7 +122,7 @@ def _fit_slope(
     return highest if derivative(highest) <= 0 else float(brentq(derivative, lowest, highest))
 
 
-class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
+class PairwiseNeighbors(BinaryMixin, BaseEstimator):
     """Binary nearest neighbours with a biased distance, chosen by leave-one-out.
 
     Distances to samples of the second class are multiplied by a bias. Then the nearest samples
@@ -280,20 +280,6 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
         self.n_neighbors_ = int(candidates[columns[best]])
         self.loo_error_ = float(errors.min() / self._n_of_class.sum())
 
-    def predict_proba(self, X):
-        """Return the class probabilities.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, 2)
-        """
-        d = self.decision_function(X)
-        return expit(np.column_stack([-d, d]))
-
     def decision_function(self, X):
         """Return the log-odds of the second class.
 
@@ -308,20 +294,6 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "slope_")
         X = self._check_rows(X, reset=False)
         return self.slope_ * self._measure(self._nearest(X, self.n_neighbors_))
-
-    def predict(self, X):
-        """Return the more probable class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        second = self.decision_function(X) > 0
-        return self.classes_[second.astype(np.intp)]
 
     def _measure(self, blocks: Iterable[tuple[slice, _Near]]) -> Floats:
         """Return the evidence for the second class, for the rows of all blocks."""
@@ -411,6 +383,5 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags

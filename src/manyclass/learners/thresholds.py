@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import get_tags, indexable
@@ -23,7 +23,7 @@ from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.routing import RoutingMixin, offers_weights_if_taken
 from manyclass._lib.sklearn import check_any_rows, check_fit_params, check_sample_weight, take_rows
 from manyclass._lib.weights import weights_in_use
-from manyclass.learners._two_classes import encode_binary
+from manyclass.learners._two_classes import BinaryMixin, encode_binary
 from manyclass.learners.threshold_search import (
     LARGEST_SCORE,
     SMALLEST_PROBABILITY,
@@ -102,7 +102,7 @@ def _take(X, rows, columns):
 # -- the estimator ---------------------------------------------------------------------
 
 
-class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
+class ThresholdOptimized(RoutingMixin, BinaryMixin, BaseEstimator):
     """Binary classifier with its logit shifted to the best threshold.
 
     The logit d(x) of ``estimator`` is replaced by d(x) - t. Labels and probabilities
@@ -286,26 +286,11 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
         p[level] = 1.0 - above_half, above_half
         return p
 
-    def predict(self, X):
-        """Return the second class where the shifted logit is positive, else the first.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        second = self.decision_function(X) > 0
-        return self.classes_[second.astype(np.intp)]
-
     def _base_estimator(self):
         return LogisticRegression() if self.estimator is None else self.estimator
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         base = get_tags(self._base_estimator())
-        tags.classifier_tags.multi_class = False
         tags.input_tags = base.input_tags
         return tags

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from scipy.special import expit, log_expit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -22,7 +21,7 @@ from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.svm.base_kernel import Kernel
 from manyclass.banks.svm.gamma import scale_gamma
 from manyclass.banks.svm.kernels import KERNELS, resolve_kernel
-from manyclass.learners._two_classes import check_two
+from manyclass.learners._two_classes import BinaryMixin, check_two
 from manyclass.learners.kernel_logistic.logistic_bank import (
     KernelLogisticBank,
     accepted_sparse,
@@ -56,7 +55,7 @@ _CONSTRAINTS: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
+class KernelLogisticRegression(BinaryMixin, BaseEstimator):
     """Kernel logistic regression for two classes.
 
     Minimises ``a'Ka / 2 + C sum_i s_i log(1 + exp(-y_i f(x_i)))`` over the dual
@@ -301,52 +300,8 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
             f[first : first + size] = self.dual_coef_[0] @ K + self.intercept_[0]
         return f
 
-    def predict(self, X) -> NDArray[Any]:
-        """Return the more probable class of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        positive = self.decision_function(X) > 0
-        return self.classes_[positive.astype(np.intp)]
-
-    def predict_proba(self, X) -> Floats:
-        """Return the probabilities of both classes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, 2)
-            Columns in the order of ``classes_``.
-        """
-        f = self.decision_function(X)
-        return np.column_stack([expit(-f), expit(f)])
-
-    def predict_log_proba(self, X) -> Floats:
-        """Return the logarithms of the probabilities, without underflow.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, 2)
-        """
-        f = self.decision_function(X)
-        return np.column_stack([log_expit(-f), log_expit(f)])
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.sparse = self.kernel != "precomputed"
         return tags
