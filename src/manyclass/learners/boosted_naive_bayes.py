@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.restoring import unchanged_on_error
-from manyclass.learners._boosting import boost
-from manyclass.learners._on_cells import OnCells, check_count, read_frame
+from manyclass.learners._on_cells import OnCells, boost, check_count, read_frame
 from manyclass.learners._two_classes import BinaryMixin, check_two
 
 

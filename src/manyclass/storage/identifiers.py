@@ -19,7 +19,7 @@ from manyclass.banks.base import Bank, ConstantModel
 from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.precomputed import PairwiseModel
 from manyclass.banks.svm import groups
-from manyclass.banks.svm.base_kernel import Kernel
+from manyclass.banks.svm.kernels import Kernel
 from manyclass.batches import Stream
 from manyclass.calibration import CALIBRATIONS
 from manyclass.classifier import CoupledClassifier

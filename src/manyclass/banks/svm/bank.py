@@ -25,9 +25,8 @@ from manyclass._lib.weights import column_sizes
 from manyclass.banks.base import Bank, Evidence, Scorer
 from manyclass.banks.kinds import MARGIN, ScoreKind
 from manyclass.banks.limits import Limits
-from manyclass.banks.svm.base_kernel import Kernel, Side
-from manyclass.banks.svm.borrowing import RowsOf, size_in_bytes
-from manyclass.banks.svm.groups import Adder, Chunk, Group, in_batches
+from manyclass.banks.svm.groups import Adder, Chunk, Group, RowsOf, in_batches, size_in_bytes
+from manyclass.banks.svm.kernels import Kernel, Side
 from manyclass.banks.svm.leave_one_out import leave_one_out
 
 SOLVER_TOLERANCE = 1e-3  # LIBSVM's default ``tol``, on the gradient and hence on margins

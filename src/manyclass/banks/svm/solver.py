@@ -23,10 +23,9 @@ from manyclass.banks.columns import column_batches
 from manyclass.banks.limits import Limits
 from manyclass.banks.repeats import Distinct, distinct_rows
 from manyclass.banks.svm.bank import SOLVER_TOLERANCE, KernelBank, check_fits, few_of
-from manyclass.banks.svm.base_kernel import Kernel
-from manyclass.banks.svm.borrowing import share_of_rows, size_in_bytes
 from manyclass.banks.svm.gamma import resolve_gamma, scale_gamma
-from manyclass.banks.svm.kernels import resolve_kernel
+from manyclass.banks.svm.groups import share_of_rows, size_in_bytes
+from manyclass.banks.svm.kernels import Kernel, resolve_kernel
 
 
 class WeightFactors(NamedTuple):

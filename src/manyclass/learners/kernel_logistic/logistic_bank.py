@@ -19,7 +19,7 @@ from manyclass._lib.rows import take_part, without_duplicates
 from manyclass.banks.base import Bank, Evidence, Scorer, Untrusted
 from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.svm.bank import KernelBank, KernelMachine
-from manyclass.banks.svm.base_kernel import Kernel
+from manyclass.banks.svm.kernels import Kernel
 from manyclass.banks.svm.spans import without_only_samples
 from manyclass.learners.kernel_logistic.left_out import left_out_changes
 from manyclass.learners.kernel_logistic.newton import Solution, solve

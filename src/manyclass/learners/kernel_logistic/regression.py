@@ -18,9 +18,8 @@ from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.rows import without_duplicates
 from manyclass._lib.sklearn import check_sample_weight, in_known_numbers, n_samples
 from manyclass.banks.kinds import ScoreKind
-from manyclass.banks.svm.base_kernel import Kernel
 from manyclass.banks.svm.gamma import scale_gamma
-from manyclass.banks.svm.kernels import KERNELS, resolve_kernel
+from manyclass.banks.svm.kernels import KERNELS, Kernel, resolve_kernel
 from manyclass.learners._two_classes import BinaryMixin, check_two
 from manyclass.learners.kernel_logistic.logistic_bank import (
     KernelLogisticBank,
