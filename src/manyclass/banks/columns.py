@@ -24,9 +24,8 @@ from manyclass._lib.rows import (
     without_duplicates,
 )
 from manyclass._lib.sklearn import check_fit_params, n_samples
-from manyclass.banks.base import ConstantModel, overwrites, read_once
+from manyclass.banks.base import ConstantModel, PairwiseModel, check_square, overwrites, read_once
 from manyclass.banks.limits import Limits
-from manyclass.banks.precomputed import PairwiseModel, check_square
 from manyclass.banks.repeats import distinct_rows
 
 

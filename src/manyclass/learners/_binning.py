@@ -35,10 +35,8 @@ class Table:
 
     columns: list[NDArray[Any]]
     names: list[Any]
-    declared: list[bool]
-    """Whether the dtype of a column is categorical."""
-    header: Any = None
-    """The original frame without its rows; None for an array."""
+    declared: list[bool]  # whether the dtype of a column is categorical
+    header: Any = None  # the original frame without its rows; None for an array
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -156,8 +154,7 @@ def _shown(names: list[Any]) -> str:
 class EqualWidth(NamedTuple):
     """Bins of equal width between the minimum and the maximum."""
 
-    edges: Floats
-    """Edges of the bins, one more than bins; empty if all numbers are missing."""
+    edges: Floats  # edges of the bins, one more than bins; empty if all numbers are missing
 
     @classmethod
     def fit(cls, column: NDArray[Any], name, n_bins: int) -> EqualWidth:
@@ -195,8 +192,7 @@ def _edges(low: float, high: float, n_bins: int) -> Floats:
 class Categories(NamedTuple):
     """One cell for each category."""
 
-    values: NDArray[Any]
-    """Sorted if possible, else in order of appearance."""
+    values: NDArray[Any]  # sorted if possible, else in order of appearance
 
     @classmethod
     def fit(cls, column: NDArray[Any], name) -> Categories:

@@ -30,8 +30,7 @@ from manyclass.learners._binning import (
 class Estimates(NamedTuple):
     """Estimates of naive Bayes for K classes, as logarithms."""
 
-    prior: Floats
-    """Log prior of each class, shape (K,)."""
+    prior: Floats  # log prior of each class, shape (K,)
     conditional: Floats
     """Log probability of each cell of an attribute given the class, shape (K, cells)."""
 

@@ -20,6 +20,10 @@ from manyclass._lib.compiled.blocks import spread
 from manyclass._lib.rows import take_rows
 from manyclass._lib.sklearn import n_samples
 
+Adder = Callable[[NDArray[np.floating], NDArray[np.floating]], None]
+"""Adds the contribution of a kernel block to the sums of the columns."""
+Chunk = tuple["Group", slice]  # some support vectors of a class
+
 
 @dataclass(frozen=True)
 class RowsOf:
@@ -51,27 +55,17 @@ def share_of_rows(X: Any, rows: Places) -> float:
     return len(rows) / n_samples(X)
 
 
-Adder = Callable[[NDArray[np.floating], NDArray[np.floating]], None]
-"""Adds the contribution of a kernel block to the sums of the columns."""
-Chunk = tuple["Group", slice]
-"""Some support vectors of a class."""
-
-
 @dataclass(frozen=True)
 class Group:
     """Support vectors of one class and their coefficients in the columns of that class."""
 
-    support: Places
-    """Rows of the training data."""
+    support: Places  # rows of the training data
     vectors: Any
     """The support vectors. For a precomputed kernel their row numbers; for a callable kernel a
     collection of the type that it was given; while fitting, rows that are still in X."""
-    columns: Places
-    """Columns in which the class takes part."""
-    duals: csr_array
-    """Signed dual coefficients, shape (support vectors, all columns)."""
-    numeric: bool
-    """Whether the vectors are numbers to compute with."""
+    columns: Places  # columns in which the class takes part
+    duals: csr_array  # signed dual coefficients, shape (support vectors, all columns)
+    numeric: bool  # whether the vectors are numbers to compute with
 
     @property
     def coef(self) -> Floats:

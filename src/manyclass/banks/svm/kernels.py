@@ -24,14 +24,10 @@ Reals = NDArray[np.floating]
 class Side(NamedTuple):
     """Samples on one side of a kernel matrix, and the values that depend on this side alone."""
 
-    prepared: Any
-    """What is multiplied with the other side, if the kernel reads numbers."""
-    samples: Any
-    """The samples themselves."""
-    squares: Reals | None = None
-    """gamma |x|^2, for rbf."""
-    farthest: float = 0.0
-    """The largest of these."""
+    prepared: Any  # what is multiplied with the other side, if the kernel reads numbers
+    samples: Any  # the samples themselves
+    squares: Reals | None = None  # gamma |x|^2, for rbf
+    farthest: float = 0.0  # the largest of these
 
 
 class Kernel(ABC):
@@ -44,8 +40,7 @@ class Kernel(ABC):
     """Whether the kernel is computed from arrays of numbers, here and in LIBSVM."""
     precomputed: ClassVar[bool] = False
     """Whether X is the kernel matrix, and S are numbers of its columns."""
-    takes_any_rows: ClassVar[bool] = False
-    """Whether samples may be of any type."""
+    takes_any_rows: ClassVar[bool] = False  # whether samples may be of any type
 
     @property
     @abstractmethod

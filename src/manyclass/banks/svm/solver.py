@@ -31,10 +31,8 @@ from manyclass.banks.svm.kernels import Kernel, resolve_kernel
 class WeightFactors(NamedTuple):
     """The factors of sample weights: a weight per class and a weight per sample."""
 
-    of_class: Floats
-    """Shape (k,)."""
-    of_sample: Floats | None
-    """Shape (n,); None for 1."""
+    of_class: Floats  # shape (k,)
+    of_sample: Floats | None  # shape (n,); None for 1
 
 
 def fit_kernel_bank(

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.linalg.lapack import dtrtri
 from scipy.sparse import coo_array
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
@@ -21,8 +22,9 @@ from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.svm.bank import KernelBank, KernelMachine
 from manyclass.banks.svm.kernels import Kernel
 from manyclass.banks.svm.spans import without_only_samples
-from manyclass.learners.kernel_logistic.left_out import left_out_changes
-from manyclass.learners.kernel_logistic.newton import Solution, solve
+from manyclass.learners.kernel_logistic.newton import Solution, centre, solve
+from manyclass.learners.kernel_logistic.steps import newton_matrix
+from manyclass.learners.kernel_logistic.symmetric_products import accurate_product
 
 
 def gram(kernel: Kernel, X, *, symmetry_tol: float = 1e-8) -> Floats:
@@ -49,8 +51,7 @@ def gram(kernel: Kernel, X, *, symmetry_tol: float = 1e-8) -> Floats:
     return K
 
 
-Grams = Callable[[Places], Floats]
-"""Returns the kernel matrix of the given rows."""
+Grams = Callable[[Places], Floats]  # returns the kernel matrix of the given rows
 
 
 def _grams(kernel: Kernel, X, columns: list[Places]) -> Grams:
@@ -301,3 +302,50 @@ def warn_of_solutions(solutions: Sequence[Solution], tol: float) -> None:
             "C cancel. Centre and scale the features, lower C, or raise tol."
         )
     warn(message, ConvergenceWarning)
+
+
+def left_out_changes(
+    K: Floats,
+    dual: Floats,
+    intercept: float,
+    bound: Floats,
+    *,
+    saturated: float = 1e6,
+    negative_tol: float = 1e-6,
+) -> Floats:
+    """Return how much each sample changes its own margin f = K a + b, shape (n,).
+
+    This is leave-one-out of the weighted least squares problem of the last Newton (IRLS) step, with
+    the working response z = f + a / W. Without sample p its margin is z_p - a_p / (A^-1)_pp, where
+    A = [[K + W^-1, 1], [1', 0]]. After scaling A by W^1/2 from both sides, the inverse has the
+    diagonal D_p = 1 - W_p h_p, where W_p h_p is the leverage. The change is a_p h_p / D_p.
+
+    ``bound`` is C times the sample weights. Samples with |a| / W above ``saturated`` have p near 0
+    or 1: the leverage 1 - D would lose all digits, and h is computed directly. Leverages, and h
+    relative to the kernel, may fall below 0 by ``negative_tol``; otherwise :class:`Untrusted` is
+    raised.
+    """
+    f = accurate_product(K, dual) + intercept
+    K = centre(K)  # it does not change A^-1
+    W = bound * expit(f) * expit(-f)
+    root = np.sqrt(W)
+    try:
+        lower = np.linalg.cholesky(newton_matrix(K, root))
+    except np.linalg.LinAlgError:
+        raise Untrusted("the kernel is not positive definite") from None
+    inverse = dtrtri(lower.T, overwrite_c=1)[0].T  # L^-1, and B^-1 = L^-T L^-1
+    border = inverse.T @ (inverse @ root)
+    total = root @ border
+    D = np.einsum("ij,ij->j", inverse, inverse) - border**2 / total
+    leverage = 1.0 - D
+    h = np.divide(leverage, W, out=np.zeros_like(W), where=W > 0)
+    # Far on the wrong side W vanishes while a does not. h is the posterior variance of f at x_p
+    # without sample p; compute it from the kernel.
+    far = np.flatnonzero(np.abs(dual) > saturated * W)
+    seen = inverse @ (root[:, None] * K[:, far])
+    h[far] = np.diagonal(K)[far] - np.einsum("ij,ij->j", seen, seen)
+    h[far] += (1.0 - K[far] @ (root * border)) ** 2 / total
+    least = -negative_tol * np.abs(np.diagonal(K)).max()
+    if (D <= 0).any() or (leverage < -negative_tol).any() or (h[far] < least).any():
+        raise Untrusted("the kernel is not positive definite")
+    return dual * np.maximum(h, 0.0) / D

@@ -19,10 +19,8 @@ ROUNDING = 1e-12
 class Loss:
     """The weighted logistic loss, sum_i C s_i log(1 + exp(-y_i f_i)), as a function of f."""
 
-    sign: Floats
-    """Labels y, -1 or +1."""
-    bound: Floats
-    """C s: C times the sample weights, positive. It bounds the dual coefficients."""
+    sign: Floats  # labels y, -1 or +1
+    bound: Floats  # C s: C times the sample weights, positive. It bounds the dual coefficients.
 
     def value(self, f: Floats) -> float:
         """Return the loss."""

@@ -39,11 +39,9 @@ from manyclass.learners.kernel_logistic.symmetric_products import (
 class Solution(NamedTuple):
     """The result of Newton's method."""
 
-    dual: Floats
-    """Coefficients a of the samples; their sum is 0."""
+    dual: Floats  # coefficients a of the samples; their sum is 0
     intercept: float
-    n_iter: int
-    """Newton steps."""
+    n_iter: int  # Newton steps
     gradient: float
     """max |a_i - C s_i (t_i - p_i)| or |sum_i C s_i (t_i - p_i)|, relative to the largest C s_i."""
     gradient_in_float64: float

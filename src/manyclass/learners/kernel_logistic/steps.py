@@ -64,10 +64,8 @@ class Direction(NamedTuple):
     a: Floats
     b: float
     Ka: Floats
-    slope: float
-    """Directional derivative of the objective at the current point."""
-    exhausted: bool
-    """Whether conjugate gradients stopped at their limit of products."""
+    slope: float  # directional derivative of the objective at the current point
+    exhausted: bool  # whether conjugate gradients stopped at their limit of products
 
 
 class Newton:
