@@ -62,21 +62,10 @@ def fit_models(
     # The columns of one task share the rows that a pass over an X stored by columns takes out.
     each = {"per_worker": 1} if is_by_columns(X) else {}
     with threadpool_limits(1 if small else None, user_api="blas"):
+        tasks = column_batches(code.shape[1], effective_n_jobs(n_jobs), **each)
+        shared = estimator, X, y, code, rows, order, ends, seeds, pairwise
         batches = run_tasks(
-            _fit_columns,
-            column_batches(code.shape[1], effective_n_jobs(n_jobs), **each),
-            estimator,
-            X,
-            y,
-            code,
-            rows,
-            order,
-            ends,
-            seeds,
-            pairwise,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            options=params,
+            _fit_columns, tasks, *shared, n_jobs=n_jobs, verbose=verbose, options=params
         )
     return [model for models in batches for model in models]
 

@@ -118,13 +118,8 @@ class LinearBank(Bank):
 
     def scores(self, X, where: Flags | None = None) -> Floats:
         """Return the scores of every column; all entries are computed."""
-        X = check_array(
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            input_name="X",
-            estimator=self._kept[0] if self._kept else None,
-        )
+        options = {"input_name": "X", "estimator": self._kept[0] if self._kept else None}
+        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], **options)
         margins = safe_sparse_dot(X, self.coef, dense_output=True)
         margins += self.intercept
         return self._answer(margins)

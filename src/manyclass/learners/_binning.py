@@ -26,9 +26,6 @@ NUMBERS, OBJECTS = "biuf", "OUST"  # kinds of numpy dtypes
 Cells = NDArray[np.int32]
 
 
-# -- tables ----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Table:
     """The columns of X, each with its own type."""
@@ -110,9 +107,6 @@ def as_numbers(column: NDArray[Any], name) -> Floats:
     return numbers
 
 
-# -- which attributes are categorical --------------------------------------------------
-
-
 def categorical_mask(categorical_features, table: Table) -> Flags:
     """Return a mask of categorical columns; see :class:`BoostedNaiveBayes`."""
     d = len(table.columns)
@@ -146,9 +140,6 @@ def _holds_categories(column: NDArray[Any]) -> bool:
 
 def _shown(names: list[Any]) -> str:
     return ", ".join(map(repr, names[:5])) + (" ..." if len(names) > 5 else "")
-
-
-# -- the cells of one attribute --------------------------------------------------------
 
 
 class EqualWidth(NamedTuple):
@@ -236,9 +227,6 @@ def _sorted_if_possible(values: list[Any]) -> list[Any]:
         return sorted(values)
     except TypeError:
         return values
-
-
-# -- the cells of a table --------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

@@ -334,14 +334,8 @@ class PairwiseNeighbors(BinaryMixin, BaseEstimator):
         return np.require(D, np.float64, ["C", "W"])
 
     def _check_rows(self, X, reset: bool):
-        X = validate_data(
-            self,
-            in_known_numbers(X),
-            reset=reset,
-            accept_sparse="csr",
-            accept_large_sparse=self.metric == "euclidean",
-            dtype=np.float64,
-        )
+        options = {"accept_sparse": "csr", "accept_large_sparse": self.metric == "euclidean"}
+        X = validate_data(self, in_known_numbers(X), reset=reset, dtype=np.float64, **options)
         # One memory layout, so that functions are compiled only once.
         return without_duplicates(X) if issparse(X) else np.require(X, requirements=["C", "W"])
 

@@ -32,8 +32,6 @@ from manyclass.learners.threshold_search import (
     search_for,
 )
 
-# -- the logit -------------------------------------------------------------------------
-
 
 def _decides_by_logit(estimator, X, atol: float = 1e-6) -> bool:
     """Whether the decision function of the fitted estimator is used as its logit.
@@ -70,9 +68,6 @@ def _logit(estimator, X, is_logit: bool) -> Floats:
     return np.clip(d, -LARGEST_SCORE, LARGEST_SCORE)
 
 
-# -- the data --------------------------------------------------------------------------
-
-
 def _check_both_sides(classes, sides, weight) -> None:
     """Raise a ``ValueError`` if all samples of a class have weight 0."""
     total = np.bincount(sides, weight)
@@ -97,9 +92,6 @@ def _take(X, rows, columns):
     """Return these rows of X, and the given columns if X is a pairwise matrix."""
     X = take_rows(X, rows)
     return X if columns is None else take_rows(X, columns, axis=1)
-
-
-# -- the estimator ---------------------------------------------------------------------
 
 
 class ThresholdOptimized(RoutingMixin, BinaryMixin, BaseEstimator):

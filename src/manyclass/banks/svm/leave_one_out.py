@@ -137,14 +137,12 @@ def _refits(
         side = code[y, column]
         members = np.flatnonzero((side != 0) & (weights > 0))
         everyone = np.arange(len(members))
-        refitted = scores_without(
+        K, left_out = (
             _gram(bank, X, members)(everyone, everyone),
-            side[members] > 0,
-            weights[members],
-            bound,
             np.searchsorted(members, doubtful),
-            int(bank.n_iter[column]),
         )
+        trained = K, side[members] > 0, weights[members], bound
+        refitted = scores_without(*trained, left_out, int(bank.n_iter[column]))
         known = ~np.isnan(refitted)
         yield column, doubtful[known], refitted[known]
 

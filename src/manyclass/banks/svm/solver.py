@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, issparse
+from scipy.sparse import coo_array, csr_array, issparse
 from sklearn.base import clone
 from sklearn.svm import SVC
 from sklearn.utils import check_array
@@ -19,6 +20,7 @@ from manyclass._lib.jobs import run_tasks
 from manyclass._lib.messages import warn
 from manyclass._lib.rows import take_part, take_rows, with_narrow_indices, without_duplicates
 from manyclass._lib.sklearn import counts_rows_of_weight, n_samples
+from manyclass.banks.base import check_square
 from manyclass.banks.columns import column_batches
 from manyclass.banks.limits import Limits
 from manyclass.banks.repeats import Distinct, distinct_rows
@@ -64,7 +66,10 @@ def fit_kernel_bank(
         rows = rows[sample_weight[rows] > 0]
     of_sample = sample_weight if factors is None else factors.of_sample
     kernel = resolve_kernel(estimator, lambda gamma: _gamma(estimator, gamma, X, of_sample, limits))
-    _check_samples(kernel, X, dtype)
+    if not kernel.takes_any_rows:
+        check_fits(X, dtype)
+    if kernel.precomputed:
+        check_square(estimator, X)
     distinct = _distinct(estimator, X, y, rows, of_sample, limits) if kernel.numeric else None
     if distinct is not None:
         rows, sample_weight = distinct.rows, distinct.weights
@@ -73,23 +78,28 @@ def fit_kernel_bank(
             factors = factors._replace(of_sample=distinct.weights)
     task = estimator, kernel, limits, X, y, code, rows, sample_weight, factors
     columns = _fit_all(*task, n_jobs=n_jobs, verbose=verbose)
+    support, values, intercept, n_iter, converged = zip(*columns, strict=True)
+    options: dict[str, Any] = {"dtype": dtype, "borrow": borrow, "limits": limits}
     bank = KernelBank(
         kernel,
         X,
         y,
         code,
-        _duals(columns, len(y)),
-        np.array([column[2] for column in columns]),
+        sparse_duals(support, values, len(y)),
+        np.array(intercept),
         bound=estimator.C if type(estimator) is SVC and estimator.class_weight is None else None,
-        n_iter=np.array([column[3] for column in columns]),
-        converged=all(column[4] for column in columns),
-        dtype=dtype,
-        borrow=borrow,
+        n_iter=np.array(n_iter),
+        converged=all(converged),
         once_each=distinct is not None,
-        limits=limits,
+        **options,
     )
     if dtype == np.float32:
-        _warn_of_rounding(bank.error_in_single(take_rows(X, few_of(np.arange(len(y))))))
+        error = bank.error_in_single(take_rows(X, few_of(np.arange(len(y)))))
+        if error > SOLVER_TOLERANCE:
+            warn(
+                f"with dtype=np.float32 margins are wrong by up to {error:.2g}: scale the features "
+                "to a mean near 0 and a size near 1, or use dtype=np.float64."
+            )
     return bank
 
 
@@ -103,17 +113,6 @@ def read_by_machines(estimator, X):
     return with_narrow_indices(without_duplicates(X))
 
 
-def _check_samples(kernel: Kernel, X, dtype: type[np.floating]) -> None:
-    """Raise a ``ValueError`` if numbers are too large, or a kernel matrix is not square."""
-    if not kernel.takes_any_rows:
-        check_fits(X, dtype)
-    if kernel.precomputed and X.shape[0] != X.shape[1]:
-        raise ValueError(
-            f"X has shape {X.shape}: with kernel='precomputed' it must be the square matrix of the "
-            "kernel between all training samples."
-        )
-
-
 def _machine(estimator, kernel: Kernel):
     """Return the estimator that is fitted: with this kernel, and without probabilities."""
     return clone(estimator).set_params(
@@ -123,20 +122,11 @@ def _machine(estimator, kernel: Kernel):
     )
 
 
-def _duals(columns: list[Column], n: int):
-    """Return the signed dual coefficients of all columns, shape (n, l)."""
-    support = np.concatenate([column[0] for column in columns])
-    index = np.repeat(np.arange(len(columns)), [len(column[0]) for column in columns])
-    values = np.concatenate([column[1] for column in columns])
-    return coo_array((values, (support, index)), shape=(n, len(columns))).tocsr()
-
-
-def _warn_of_rounding(error: float) -> None:
-    if error > SOLVER_TOLERANCE:
-        warn(
-            f"with dtype=np.float32 margins are wrong by up to {error:.2g}: scale the features to "
-            "a mean near 0 and a size near 1, or use dtype=np.float64."
-        )
+def sparse_duals(rows: Sequence[Places], values: Sequence[Floats], n: int) -> csr_array:
+    """Return the signed dual coefficients (n, l) from the rows and values of each column."""
+    columns = np.repeat(np.arange(len(rows)), [len(of_column) for of_column in rows])
+    entries = np.concatenate(values), (np.concatenate(rows), columns)
+    return coo_array(entries, shape=(n, len(rows))).tocsr()
 
 
 def _is_one_call(
@@ -235,18 +225,7 @@ def _among_all(X, rows: Places, values: NDArray, others) -> NDArray:
 
 
 def _fit_all(
-    estimator,
-    kernel: Kernel,
-    limits: Limits,
-    X,
-    y: Places,
-    code: Code,
-    rows: Places,
-    sample_weight: Floats | None,
-    factors: WeightFactors | None,
-    *,
-    n_jobs: int | None,
-    verbose: int,
+    estimator, kernel, limits, X, y, code, rows, sample_weight, factors, *, n_jobs, verbose
 ) -> list[Column]:
     """Fit all columns: pairs in one call of LIBSVM unless they are large, or one call each."""
     pairs = codes.pair_columns(code)
@@ -257,18 +236,9 @@ def _fit_all(
     task = _machine(estimator, kernel), kernel, limits, X, y
     if as_pairs and _is_one_call(kernel, X, len(rows), code, jobs, limits.one_call):
         return _fit_pairs(*task, pairs, rows, weights)
-    batches = run_tasks(
-        _fit_columns,
-        column_batches(code.shape[1], jobs),
-        *task,
-        code,
-        rows,
-        weights,
-        paired,
-        n_jobs=n_jobs,
-        verbose=verbose,
-        prefer="threads",  # LIBSVM releases the interpreter lock
-    )
+    shared = *task, code, rows, weights, paired
+    options = {"n_jobs": n_jobs, "verbose": verbose, "prefer": "threads"}  # LIBSVM frees the GIL
+    batches = run_tasks(_fit_columns, column_batches(code.shape[1], jobs), *shared, **options)
     return [column for batch in batches for column in batch]
 
 

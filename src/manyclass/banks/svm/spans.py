@@ -84,15 +84,7 @@ def squared_spans_by_blocks(
     return Spans(np.where(wanted & (spans > 0), spans, 0.0), int(below.sum()), drag)
 
 
-def _drag(
-    gram: Gram,
-    affine: _AffineSpan,
-    inside: Places,
-    outside: Places,
-    spans: Floats,
-    least: int = 10,
-    most: int = 64,
-) -> float:
+def _drag(gram, affine, inside, outside, spans, least: int = 10, most: int = 64) -> float:
     """Return :attr:`Spans.drag` from some of the samples at the bound, or 0 if they are few."""
     if len(outside) < least:
         return 0.0

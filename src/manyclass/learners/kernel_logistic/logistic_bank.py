@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.linalg.lapack import dtrtri
-from scipy.sparse import coo_array
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
@@ -21,6 +20,7 @@ from manyclass.banks.base import Bank, Evidence, Scorer, Untrusted
 from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.svm.bank import KernelBank, KernelMachine
 from manyclass.banks.svm.kernels import Kernel
+from manyclass.banks.svm.solver import sparse_duals
 from manyclass.banks.svm.spans import without_only_samples
 from manyclass.learners.kernel_logistic.newton import Solution, centre, solve
 from manyclass.learners.kernel_logistic.steps import newton_matrix
@@ -110,13 +110,7 @@ class KernelLogisticBank(KernelBank):
     machine: ClassVar[type[KernelMachine]] = KernelLogisticMachine
 
     def __init__(
-        self,
-        *args,
-        kind: ScoreKind,
-        bound: float,
-        definite: bool = True,
-        n_jobs: int | None = None,
-        **options,
+        self, *args, kind: ScoreKind, bound: float, definite: bool = True, n_jobs=None, **options
     ):
         super().__init__(*args, bound=bound, **options)
         self.kind, self.C, self.definite, self.n_jobs = kind, bound, definite, n_jobs
@@ -138,18 +132,7 @@ class KernelLogisticBank(KernelBank):
     def leave_one_out(
         self, X, y: Places, code: Code, weights: Floats, rows: Places | None = None
     ) -> Floats:
-        """Return leave-one-out scores of training samples, shape (m, l).
-
-        One factorisation per column; see :func:`left_out_changes`.
-
-        Parameters
-        ----------
-        X, y, code
-            The training data.
-        weights : array of shape (n,)
-            Sample weights, which multiply C.
-        rows : int array of shape (m,), optional
-            The samples to score; all of them when omitted.
+        """Return scores as :meth:`KernelBank.leave_one_out`, by one factorisation per column.
 
         Raises
         ------
@@ -224,13 +207,8 @@ def fit_kernel_logistic_bank(
     column, if that is smaller, and a factor of the same size.
     """
     estimator._check_parameters()
-    X = check_array(
-        X,
-        accept_sparse=accepted_sparse(estimator.kernel == "precomputed"),
-        dtype=np.float64,
-        input_name="X",
-        estimator=estimator,
-    )
+    sparse = accepted_sparse(estimator.kernel == "precomputed")
+    X = check_array(X, accept_sparse=sparse, dtype=np.float64, input_name="X", estimator=estimator)
     X = without_duplicates(X)
     weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight)
     kernel = estimator._make_kernel(X, weights)
@@ -253,10 +231,7 @@ def fit_kernel_logistic_bank(
         solutions = Parallel(n_jobs=n_jobs, verbose=verbose, require="sharedmem")(
             delayed(fit)(b) for b in range(code.shape[1])
         )
-    values = np.concatenate([solution.dual for solution in solutions])
-    index = np.repeat(np.arange(len(used)), [len(rows) for rows in used])
-    shape = X.shape[0], code.shape[1]
-    duals = coo_array((values, (np.concatenate(used), index)), shape=shape).tocsr()
+    duals = sparse_duals(used, [solution.dual for solution in solutions], X.shape[0])
     duals.eliminate_zeros()
     warn_of_solutions(solutions, estimator.tol)
     return KernelLogisticBank(

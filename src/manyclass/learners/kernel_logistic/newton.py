@@ -1,7 +1,8 @@
 """Kernel logistic regression by Newton's method, with iterative refinement.
 
-At the minimum the dual coefficients are a_i = C s_i (t_i - p_i), with targets t in {0, 1} and p = 1
-/ (1 + exp(-f)), f = K a + b. The difference of both sides is the gradient in function space.
+At the minimum the dual coefficients are a_i = C s_i (t_i - p_i), with targets t in {0, 1},
+p = 1 / (1 + exp(-f)) and f = K a + b. The difference of both sides is the gradient in function
+space.
 
 If classes overlap, coefficients are as large as C, and K a suffers from cancellation,
 above all if K has low rank or a large mean. In float64 the gradient may then consist of rounding
@@ -87,14 +88,7 @@ def solve(
         return found._replace(dual=dual, negative=float(-values[0] / np.abs(values).max()))
 
 
-def _solve(
-    K: Floats,
-    loss: Loss,
-    tol: float,
-    max_iter: int,
-    start: tuple[Floats, float] | None,
-    settings: Settings | None,
-) -> Solution:
+def _solve(K: Floats, loss: Loss, tol: float, max_iter: int, start, settings) -> Solution:
     inner, size = centre(K), float(np.abs(np.diagonal(K)).max())  # the largest entry, if definite
     newton = Newton(_add_jitter(inner, loss.bound, size), loss.bound, size, settings)
     if start is not None and inner is not K:

@@ -185,14 +185,9 @@ class KernelLogisticRegression(BinaryMixin, BaseEstimator):
         """
         with unchanged_on_error(self):
             problem = self._prepare(X, y, sample_weight)
-            solution = solve(
-                problem.K,
-                problem.positive,
-                self.C * problem.weights,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                start=self._start(len(problem.K)),
-            )
+            data, start = (problem.K, problem.positive), self._start(len(problem.K))
+            bound = self.C * problem.weights
+            solution = solve(*data, bound, tol=self.tol, max_iter=self.max_iter, start=start)
             warn_of_solutions([solution], self.tol)
         self.classes_, self.kernel_ = problem.classes, problem.kernel
         self.support_, self.support_vectors_ = problem.support, problem.vectors
@@ -238,33 +233,13 @@ class KernelLogisticRegression(BinaryMixin, BaseEstimator):
         return resolve_kernel(self, lambda gamma: scale_gamma(gamma, X, weights))
 
     def __manyclass_bank__(
-        self,
-        X,
-        y: Places,
-        code: Code,
-        kind: ScoreKind,
-        *,
-        rows: Places,
-        fit_params: Mapping[str, Any],
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        dtype: type[np.floating] = np.float64,
+        self, X, y: Places, code: Code, kind: ScoreKind, *, fit_params: Mapping[str, Any], **options
     ) -> KernelLogisticBank | None:
         """Return the bank of all columns; see :func:`manyclass.banks.fit_bank`."""
         if not set(fit_params) <= {"sample_weight"}:
             return None
-        return fit_kernel_logistic_bank(
-            self,
-            X,
-            y,
-            code,
-            kind,
-            rows=rows,
-            sample_weight=fit_params.get("sample_weight"),
-            n_jobs=n_jobs,
-            verbose=verbose,
-            dtype=dtype,
-        )
+        weight = fit_params.get("sample_weight")
+        return fit_kernel_logistic_bank(self, X, y, code, kind, sample_weight=weight, **options)
 
     def decision_function(self, X) -> Floats:
         """Return the log-odds of the second class.
