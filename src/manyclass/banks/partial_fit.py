@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -31,14 +30,7 @@ def new_learners(estimator, n_columns: int, seeds: NDArray[np.int64] | None) -> 
 
 
 def teach(
-    learners: list[Any],
-    X,
-    y: Places,
-    code: Code,
-    rows: Places,
-    params: Mapping[str, Any],
-    n_jobs: int | None = None,
-    verbose: int = 0,
+    learners: list[Any], X, y: Places, code: Code, rows: Places, params, n_jobs=None, verbose=0
 ) -> list[Any]:
     """Return copies of the learners that have also learned a batch.
 

@@ -26,10 +26,8 @@ from manyclass._lib.rows import by_rows, is_by_columns, take_rows, without_dupli
 class Distinct(NamedTuple):
     """The distinct rows among some rows of X."""
 
-    rows: Places
-    """The first of each set of copies, in an order of their own; that of X if it is large."""
-    weights: Floats
-    """The total weight of each with its copies, for all rows of X; 0 for all other rows."""
+    rows: Places  # the first of each set of copies; a large X keeps its order
+    weights: Floats  # for all rows of X: the total weight with all copies, 0 for all other rows
 
 
 def distinct_rows(
@@ -100,7 +98,8 @@ def _partition(X, y: Places, rows: Places, block_entries: int = 2**15) -> tuple[
 
 def _digests(X, rows: Places, block_entries: int) -> NDArray[np.uint64]:
     """Return a number per row, which is the same for equal rows in any type of X."""
-    factors = _odd_factors(X.shape[1])
+    factors = np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64)
+    factors = 2 * factors + np.uint64(1)  # odd
     if is_by_columns(X):
         return _digests_by_columns(X, factors, block_entries)[rows]
     digests = np.empty(len(rows), dtype=np.uint64)
@@ -134,10 +133,6 @@ def _mixed(values: Floats) -> NDArray[np.uint64]:
     bits = (values + 0.0).view(np.uint64)
     bits ^= bits >> np.uint64(32)
     return bits
-
-
-def _odd_factors(n: int) -> NDArray[np.uint64]:
-    return 2 * np.random.default_rng(0).integers(2**63, size=n, dtype=np.uint64) + np.uint64(1)
 
 
 def _are_same(X, rows: Places, others: Places, block_entries: int) -> bool:

@@ -94,11 +94,7 @@ EVIDENCE: dict[str, _Evidence] = {"distances": _ClassDistances(), "votes": _Vote
 
 
 def _fit_slope(
-    values: Floats,
-    sides: Places,
-    evidence: _Evidence,
-    lowest: float = 0.01,
-    highest: float = 1000.0,
+    values: Floats, sides: Places, evidence: _Evidence, lowest: float = 0.01, highest: float = 1e3
 ) -> float:
     """Return the slope that minimises the log-loss, between ``lowest`` and ``highest``.
 

@@ -15,12 +15,11 @@ from sklearn.utils.validation import column_or_1d
 from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted
 from manyclass._lib.sklearn import check_sample_weight
+from manyclass.banks.kinds import SMALLEST_PROBABILITY
 
 Criterion = str | Callable[[NDArray[np.int64], Floats, Floats], float]
 
 LARGEST_SCORE = 1e300  # replaces infinite scores; twice as much does not overflow float64
-# Smaller probabilities are raised to this one, as in many log-losses: logits within +-27.6.
-SMALLEST_PROBABILITY = 1e-12
 
 
 def best_threshold(

@@ -23,14 +23,9 @@ from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.routing import RoutingMixin, offers_weights_if_taken
 from manyclass._lib.sklearn import check_any_rows, check_fit_params, check_sample_weight, take_rows
 from manyclass._lib.weights import weights_in_use
+from manyclass.banks.kinds import LOG_ODDS, MARGIN
 from manyclass.learners._two_classes import BinaryMixin, encode_binary
-from manyclass.learners.threshold_search import (
-    LARGEST_SCORE,
-    SMALLEST_PROBABILITY,
-    Criterion,
-    best_threshold,
-    search_for,
-)
+from manyclass.learners.threshold_search import LARGEST_SCORE, Criterion, best_threshold, search_for
 
 
 def _decides_by_logit(estimator, X, atol: float = 1e-6) -> bool:
@@ -48,18 +43,17 @@ def _decides_by_logit(estimator, X, atol: float = 1e-6) -> bool:
     if not probable or not decides:
         return decides
     r = np.asarray(estimator.predict_proba(X), dtype=np.float64)[:, 1]
-    d = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(-1)
+    d = MARGIN.of(estimator, X)
     return d.shape == r.shape and np.allclose(expit(d), r, rtol=0, atol=atol)
 
 
 def _logit(estimator, X, is_logit: bool) -> Floats:
     """Return the logits of the second class, clipped to finite numbers."""
     if is_logit:
-        d = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(-1)
+        d = MARGIN.of(estimator, X)
     else:
         r = np.asarray(estimator.predict_proba(X), dtype=np.float64)
-        negative, positive = np.log(np.maximum(r, SMALLEST_PROBABILITY)).T
-        d = positive - negative
+        d = LOG_ODDS.of_probabilities(r)
     if np.isnan(d).any():
         raise ValueError(
             f"{type(estimator).__name__} gives NaN for row {np.isnan(d).argmax()}: impute or drop "

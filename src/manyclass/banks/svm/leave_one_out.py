@@ -107,7 +107,12 @@ def _subtract_spans(
         total = weights[support] if copies is None else copies.weights_of(support)
         bounds = _bounds(dual, total, bank.bound)
         free, scored = np.abs(dual) < AT_BOUND * bounds, place[samples] >= 0
-        _check_memory(int(free.sum()), bank.limits.gram_bytes)
+        n_free = int(free.sum())
+        if (size := 8.0 * n_free**2) > bank.limits.gram_bytes:
+            raise Untrusted(
+                f"a machine has {n_free} free support vectors, whose kernel matrix would take "
+                f"{size / 2**30:.1f} GB"
+            )
         wanted = np.zeros(len(support), dtype=np.bool_)
         wanted[np.arange(len(support))[of][scored]] = True
         spans = squared_spans_by_blocks(
@@ -137,12 +142,10 @@ def _refits(
         side = code[y, column]
         members = np.flatnonzero((side != 0) & (weights > 0))
         everyone = np.arange(len(members))
-        K, left_out = (
-            _gram(bank, X, members)(everyone, everyone),
-            np.searchsorted(members, doubtful),
-        )
-        trained = K, side[members] > 0, weights[members], bound
-        refitted = scores_without(*trained, left_out, int(bank.n_iter[column]))
+        K = _gram(bank, X, members)(everyone, everyone)
+        problem = K, side[members] > 0, weights[members], bound
+        left_out = np.searchsorted(members, doubtful)
+        refitted = scores_without(*problem, left_out, int(bank.n_iter[column]))
         known = ~np.isnan(refitted)
         yield column, doubtful[known], refitted[known]
 
@@ -169,15 +172,6 @@ def _parts(bank: KernelBank, X, support: Places, places: Places) -> list[Places]
     return np.array_split(places, n_parts)
 
 
-def _check_memory(n_free: int, most_bytes: float) -> None:
-    size = 8.0 * n_free**2
-    if size > most_bytes:
-        raise Untrusted(
-            f"a machine has {n_free} free support vectors, whose kernel matrix would take "
-            f"{size / 2**30:.1f} GB"
-        )
-
-
 def _bounds(dual: Floats, weights: Floats, bound: float | None) -> Floats:
     """Return the bounds of coefficients; if C is unknown, the largest of each side is taken."""
     if bound is not None:
@@ -201,13 +195,7 @@ def is_affordable(
 
 
 def scores_without(
-    K: Floats,
-    positive: Flags,
-    weights: Floats,
-    C: float,
-    left_out: Places,
-    n_iter: int,
-    patience: int = 10,
+    K: Floats, positive: Flags, weights: Floats, C: float, left_out: Places, n_iter, patience=10
 ) -> Floats:
     """Return the margins of samples by machines that were fitted without each of them.
 

@@ -80,13 +80,9 @@ def fit_kernel_bank(
     columns = _fit_all(*task, n_jobs=n_jobs, verbose=verbose)
     support, values, intercept, n_iter, converged = zip(*columns, strict=True)
     options: dict[str, Any] = {"dtype": dtype, "borrow": borrow, "limits": limits}
+    machines = kernel, X, y, code, sparse_duals(support, values, len(y)), np.array(intercept)
     bank = KernelBank(
-        kernel,
-        X,
-        y,
-        code,
-        sparse_duals(support, values, len(y)),
-        np.array(intercept),
+        *machines,
         bound=estimator.C if type(estimator) is SVC and estimator.class_weight is None else None,
         n_iter=np.array(n_iter),
         converged=all(converged),

@@ -234,13 +234,9 @@ def fit_kernel_logistic_bank(
     duals = sparse_duals(used, [solution.dual for solution in solutions], X.shape[0])
     duals.eliminate_zeros()
     warn_of_solutions(solutions, estimator.tol)
+    intercept = np.array([solution.intercept for solution in solutions])
     return KernelLogisticBank(
-        kernel,
-        X,
-        y,
-        code,
-        duals,
-        np.array([solution.intercept for solution in solutions]),
+        *(kernel, X, y, code, duals, intercept),
         kind=kind,
         bound=estimator.C,
         n_iter=np.array([solution.n_iter for solution in solutions]),
@@ -279,15 +275,7 @@ def warn_of_solutions(solutions: Sequence[Solution], tol: float) -> None:
     warn(message, ConvergenceWarning)
 
 
-def left_out_changes(
-    K: Floats,
-    dual: Floats,
-    intercept: float,
-    bound: Floats,
-    *,
-    saturated: float = 1e6,
-    negative_tol: float = 1e-6,
-) -> Floats:
+def left_out_changes(K: Floats, dual: Floats, intercept: float, bound: Floats) -> Floats:
     """Return how much each sample changes its own margin f = K a + b, shape (n,).
 
     This is leave-one-out of the weighted least squares problem of the last Newton (IRLS) step, with
@@ -295,11 +283,11 @@ def left_out_changes(
     A = [[K + W^-1, 1], [1', 0]]. After scaling A by W^1/2 from both sides, the inverse has the
     diagonal D_p = 1 - W_p h_p, where W_p h_p is the leverage. The change is a_p h_p / D_p.
 
-    ``bound`` is C times the sample weights. Samples with |a| / W above ``saturated`` have p near 0
-    or 1: the leverage 1 - D would lose all digits, and h is computed directly. Leverages, and h
-    relative to the kernel, may fall below 0 by ``negative_tol``; otherwise :class:`Untrusted` is
-    raised.
+    ``bound`` is C times the sample weights. :class:`Untrusted` is raised if the kernel is not
+    positive definite.
     """
+    saturated = 1e6  # if |a| / W is above it, the leverage 1 - D would lose all digits
+    negative_tol = 1e-6  # leverages, and h relative to the kernel, may be below 0 by rounding
     f = accurate_product(K, dual) + intercept
     K = centre(K)  # it does not change A^-1
     W = bound * expit(f) * expit(-f)

@@ -42,27 +42,17 @@ def golden_sequence(n: int) -> Floats:
 
 
 def _pivots(
-    K: Floats,
-    F: Floats,
-    rest: Floats,
-    least: float,
-    n_missing: int,
-    *,
-    sample_sizes: tuple[int, ...] = (32, 128),
-    distinct_share: float = 0.8,
-    independent_share: float = 0.9,
-    smallest_pivot: float = 1e-3,
+    K: Floats, F: Floats, rest: Floats, least: float, n_missing: int
 ) -> tuple[Places, Floats]:
     """Return independent samples, and the Cholesky factor of their residual kernel matrix.
 
-    Return no samples if the remaining rank is, or may be, above ``n_missing``.
-
-    A sample of drawn rows says that the rank is high if more than ``independent_share`` of them
-    are independent; the others may be copies. Samples with many repeated draws say nothing:
-    few rows have any residual left. Pivots below ``smallest_pivot`` of the largest one wait for
-    the next block, so that cancellation does not spoil the factor. These are choices: a larger
-    sample costs O(size^3), a smaller one is less certain.
+    Return no samples if the remaining rank is, or may be, above ``n_missing``. The numbers are
+    choices: a larger sample costs O(size^3), a smaller one is less certain.
     """
+    sample_sizes = 32, 128
+    distinct_share = 0.8  # with more repeated draws, few rows have any residual left
+    independent_share = 0.9  # if more are independent, the rank is high; others may be copies
+    smallest_pivot = 1e-3  # of the largest; others wait, so that cancellation is small
     for n_draws in (*(n for n in sample_sizes if 2 * n < n_missing), n_missing):
         drawn = _draw(rest, n_draws)
         left = K[np.ix_(drawn, drawn)] - F[:, drawn].T @ F[:, drawn]
