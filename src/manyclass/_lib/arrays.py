@@ -4,8 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
-"""Indices of rows, columns or classes."""
+Places = NDArray[np.intp]  # indices of rows, columns or classes
 Flags = NDArray[np.bool_]
-Code = NDArray[np.int8]
-"""A code matrix (k, l), or a part of it."""
+Code = NDArray[np.int8]  # a code matrix (k, l), or a part of it

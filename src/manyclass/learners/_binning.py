@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
@@ -122,10 +122,11 @@ def categorical_mask(categorical_features, table: Table) -> Flags:
         return chosen.copy()
     known = table.names if chosen.dtype.kind in OBJECTS else range(d)
     if chosen.ndim != 1 or chosen.dtype.kind in "bf" or not all(one in known for one in chosen):
+        shown = ", ".join(map(repr, table.names[:5])) + (" ..." if d > 5 else "")
         raise ValueError(
             "categorical_features must be 'from_dtype', True for all or None for no columns, a "
             "mask with one bool per column of X, or indices or names of columns; X has the columns "
-            f"{_shown(table.names)}, but got {categorical_features!r}."
+            f"{shown}, but got {categorical_features!r}."
         )
     return np.isin(np.arange(d), [known.index(one) for one in chosen])
 
@@ -136,10 +137,6 @@ def _holds_categories(column: NDArray[Any]) -> bool:
     types = set(map(type, known_values(column)))
     numeric = all(issubclass(one, Real) and not issubclass(one, bool) for one in types)
     return not numeric or not types  # categorical if all are missing: any value is valid later
-
-
-def _shown(names: list[Any]) -> str:
-    return ", ".join(map(repr, names[:5])) + (" ..." if len(names) > 5 else "")
 
 
 class EqualWidth(NamedTuple):
@@ -192,7 +189,9 @@ class Categories(NamedTuple):
             return cls(np.unique(column[~np.isnan(column)]))
         with _naming_unhashable(name):
             found = list(dict.fromkeys(known_values(column)))
-        return cls(np.fromiter(_sorted_if_possible(found), dtype=object))
+        with suppress(TypeError):  # strings cannot be compared with numbers
+            found = sorted(found)
+        return cls(np.fromiter(found, dtype=object))
 
     @property
     def n_cells(self) -> int:
@@ -220,13 +219,6 @@ def _naming_unhashable(name) -> Iterator[None]:
             f"column {name!r} of X cannot hold categories: {error}. Each argument must be "
             "hashable, as strings and numbers are."
         ) from error
-
-
-def _sorted_if_possible(values: list[Any]) -> list[Any]:
-    try:
-        return sorted(values)
-    except TypeError:
-        return values
 
 
 @dataclass(frozen=True, eq=False)

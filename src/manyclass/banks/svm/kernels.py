@@ -123,7 +123,12 @@ class PolyKernel(_NumericKernel):
     def _finish(self, G):
         G *= self.gamma
         G += self.coef0
-        return _power(G, self.degree)
+        if self.degree != int(self.degree) or self.degree < 1:
+            return G**self.degree
+        power = G.copy()
+        for _ in range(int(self.degree) - 1):  # an order of magnitude faster than pow
+            power *= G
+        return power
 
 
 @dataclass(frozen=True)
@@ -242,15 +247,6 @@ def _with_two_columns(X, values: Reals, first, second) -> csr_array:
         data[at], indices[at], own[at] = column, X.shape[1] + place, False
     data[own], indices[own] = values, X.indices[: X.nnz]
     return csr_array((data, indices, starts), shape=(X.shape[0], X.shape[1] + 2))
-
-
-def _power(G: Reals, degree: float) -> Reals:
-    if degree != int(degree) or degree < 1:
-        return G**degree
-    power = G.copy()
-    for _ in range(int(degree) - 1):  # an order of magnitude faster than pow
-        power *= G
-    return power
 
 
 def _sorted_parts(X) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:

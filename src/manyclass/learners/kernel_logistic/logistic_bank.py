@@ -145,7 +145,7 @@ class KernelLogisticBank(KernelBank):
             raise Untrusted("the kernel is not positive definite")
         X = self._readable(X)
         rows = np.arange(len(y)) if rows is None else rows
-        used = [_rows_of(y, column, np.flatnonzero(weights > 0)) for column in code.T]
+        used = [np.flatnonzero((column[y] != 0) & (weights > 0)) for column in code.T]
         grams, duals, bound = _grams(self.kernel, X, used), self.duals.tocsc(), self.C * weights
 
         def changes(b: int) -> Floats:
@@ -168,16 +168,6 @@ class KernelLogisticBank(KernelBank):
     def evidence(self, X, y: Places, code: Code, weights: Floats) -> Evidence:
         """Raise an error: only support vector machines have reliabilities."""
         return Bank.evidence(self, X, y, code, weights)
-
-
-def accepted_sparse(precomputed: bool) -> str | bool:
-    """Return the sparse format that X is converted to; False if it must be dense."""
-    return False if precomputed else "csr"
-
-
-def _rows_of(y, column: Code, rows: Places) -> Places:
-    """Return the rows whose classes take part in a column."""
-    return rows[column[y[rows]] != 0]
 
 
 def _limit_blas_threads(columns: list[Places], large: int = 2000):
@@ -207,13 +197,13 @@ def fit_kernel_logistic_bank(
     column, if that is smaller, and a factor of the same size.
     """
     estimator._check_parameters()
-    sparse = accepted_sparse(estimator.kernel == "precomputed")
+    sparse = False if estimator.kernel == "precomputed" else "csr"
     X = check_array(X, accept_sparse=sparse, dtype=np.float64, input_name="X", estimator=estimator)
     X = without_duplicates(X)
     weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight)
     kernel = estimator._make_kernel(X, weights)
     rows = rows[weights[rows] > 0]
-    used = [_rows_of(y, column, rows) for column in code.T]
+    used = [rows[column[y[rows]] != 0] for column in code.T]
     grams, bound = _grams(kernel, X, used), estimator.C * weights
 
     def fit(b: int) -> Solution:

@@ -23,7 +23,6 @@ from manyclass.banks.svm.kernels import KERNELS, Kernel, resolve_kernel
 from manyclass.learners._two_classes import BinaryMixin, check_two
 from manyclass.learners.kernel_logistic.logistic_bank import (
     KernelLogisticBank,
-    accepted_sparse,
     fit_kernel_logistic_bank,
     gram,
     warn_of_solutions,
@@ -199,7 +198,7 @@ class KernelLogisticRegression(BinaryMixin, BaseEstimator):
     def _prepare(self, X, y, sample_weight) -> _Problem:
         """Check the input, drop samples of weight 0, and compute the kernel matrix."""
         self._check_parameters()
-        sparse = accepted_sparse(self.kernel == "precomputed")
+        sparse = False if self.kernel == "precomputed" else "csr"
         X, y = validate_data(self, in_known_numbers(X), y, accept_sparse=sparse, dtype=np.float64)
         X = without_duplicates(X)
         check_classification_targets(y)
@@ -208,13 +207,9 @@ class KernelLogisticRegression(BinaryMixin, BaseEstimator):
         classes, sides = np.unique(y[support], return_inverse=True)
         check_two(classes, type(self).__name__, weighed=len(support) < len(y))
         kernel = self._make_kernel(X, weights)
-        if not kernel.precomputed:
-            vectors = X[support]
-            K = gram(kernel, vectors)
-        else:
-            vectors = np.empty((0, 0))
-            K = gram(kernel, X)
-            K = K if len(support) == len(K) else K[np.ix_(support, support)]
+        vectors = np.empty((0, 0)) if kernel.precomputed else X[support]
+        K = gram(kernel, X if kernel.precomputed else vectors)
+        K = K if len(support) == len(K) else K[np.ix_(support, support)]
         return _Problem(classes, kernel, support, vectors, K, sides == 1, weights[support])
 
     def _start(self, n: int) -> tuple[Floats, float] | None:
@@ -258,7 +253,7 @@ class KernelLogisticRegression(BinaryMixin, BaseEstimator):
     def _margins(self, X, block_entries: int = 2**20) -> Floats:
         """Return the log-odds; kernel matrices have up to ``block_entries`` entries (8 MB)."""
         check_is_fitted(self)
-        sparse = accepted_sparse(self.kernel_.precomputed)
+        sparse = False if self.kernel_.precomputed else "csr"
         X = in_known_numbers(X)
         X = validate_data(self, X, accept_sparse=sparse, dtype=np.float64, reset=False)
         X = without_duplicates(X)

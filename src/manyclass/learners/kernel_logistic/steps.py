@@ -205,16 +205,14 @@ class Newton:
         return 0.25 * EPSILON * self.size * float(np.abs(a).sum() * np.sqrt(len(a)))
 
 
-def _continuation(
-    K: Floats, bound: Floats, first: float = 1.0, factor: float = 10.0
-) -> list[float]:
+def _continuation(K: Floats, bound: Floats, factor: float = 10.0) -> list[float]:
     """Return increasing shares of C: continuation takes one Newton step for each.
 
     From a = 0, a large C makes B ill-conditioned. If margins grow with C, W stays small; these
-    steps are saved later. C times the mean diagonal of K begins at ``first`` and grows by
-    ``factor``: a choice, smaller factors take more steps.
+    steps are saved later. C times the mean diagonal of K begins at 1 and grows by ``factor``: a
+    choice, smaller factors take more steps.
     """
-    size = float(np.diagonal(K).mean() * bound.max()) / first
+    size = float(np.diagonal(K).mean() * bound.max())
     n_steps = int(np.ceil(np.log(size) / np.log(factor))) if size > 1 else 0
     return [factor**m / size for m in range(n_steps)]
 
