@@ -45,7 +45,7 @@ from manyclass.banks import (
     fit_bank,
     response_kind,
 )
-from manyclass.banks.precomputed import PairwiseModel
+from manyclass.banks.base import PairwiseModel
 from manyclass.learners import ThresholdOptimized
 
 X, y = make_blobs(80, n_features=3, centers=4, cluster_std=4.0, random_state=0)

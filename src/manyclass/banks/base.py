@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.rows import (
     by_rows,
     take_part,
@@ -18,20 +20,18 @@ from manyclass._lib.rows import (
 )
 from manyclass._lib.sklearn import n_samples
 from manyclass.banks.kinds import ScoreKind
-from manyclass.banks.precomputed import PairwiseModel
 
-Scorer = Callable[[Any], NDArray[np.float64]]
-"""Returns the scores (n, l) of a block of rows."""
+Scorer = Callable[[Any], Floats]  # returns the scores (n, l) of a block of rows
 
 
 class Evidence(NamedTuple):
     """The terms of a support vector machine's objective (Liu & Zheng 2005, eq. 6)."""
 
-    penalty: NDArray[np.float64]
+    penalty: Floats
     """|w|^2 / (2 C N) of every machine, shape (l,)."""
-    margins: NDArray[np.float64]
+    margins: Floats
     """Margins f of the training samples, shape (n, l)."""
-    weights: NDArray[np.float64] | None = None
+    weights: Floats | None = None
     """Weights of the training samples, shape (n,); None for 1."""
     pairwise: bool = False
     """Whether X is a precomputed kernel and not samples."""
@@ -43,12 +43,7 @@ class Untrusted(Exception):
     If only some columns are concerned, ``columns`` marks them, and ``scores`` has all columns.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        columns: NDArray[np.bool_] | None = None,
-        scores: NDArray[np.float64] | None = None,
-    ):
+    def __init__(self, reason: str, columns: Flags | None = None, scores: Floats | None = None):
         super().__init__(reason)
         self.columns, self.scores = columns, scores
 
@@ -67,11 +62,11 @@ class ConstantModel(ClassifierMixin, BaseEstimator):
         """Infinite, with the sign of the only side; 0 without samples."""
         return 0.0 if self.positive is None else np.inf if self.positive else -np.inf
 
-    def decision_function(self, X) -> NDArray[np.float64]:
+    def decision_function(self, X) -> Floats:
         """Return infinite margins with the sign of the only side, or 0 without samples."""
         return np.full(n_samples(X), self.margin)
 
-    def predict_proba(self, X) -> NDArray[np.float64]:
+    def predict_proba(self, X) -> Floats:
         """Return probability 1 for the only side, or 1/2 without samples."""
         r = 0.5 if self.positive is None else float(self.positive)
         return np.tile([1.0 - r, r], (n_samples(X), 1))
@@ -101,7 +96,7 @@ class Bank:
         """The fitted models, one per column."""
         return self._models
 
-    def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+    def scores(self, X, where: Flags | None = None) -> Floats:
         """Return the margin, or the positive side's probability, of every column.
 
         Parameters
@@ -129,16 +124,14 @@ class Bank:
                 out[rows, column] = self._ask(model, X, rows)
         return out
 
-    def scores_at(
-        self, X, rows: NDArray[np.intp], where: NDArray[np.bool_] | None = None
-    ) -> NDArray[np.float64]:
+    def scores_at(self, X, rows: Places, where: Flags | None = None) -> Floats:
         """Return the scores (m, l) of some rows of X; ``where`` is as in :meth:`scores`."""
         return self.scores(take_rows(X, rows), where)
 
     def own_rows(self) -> None:
         """Copy rows that are still in the training data, if there are any."""
 
-    def _ask(self, model, X, rows: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
+    def _ask(self, model, X, rows: Places | None = None) -> Floats:
         if isinstance(model, PairwiseModel):  # rows and columns at once
             model, X = model.estimator, model.cut(X, rows)
         elif rows is not None:
@@ -146,7 +139,7 @@ class Bank:
         X = _with_names_of(model, X)
         return self.kind.of(model, X)
 
-    def constants(self) -> NDArray[np.float64]:
+    def constants(self) -> Floats:
         """Return the scores of the constant models, which do not depend on the sample."""
         anything = np.zeros((1, 1))
         models = [model for model in self.models if isinstance(model, ConstantModel)]
@@ -166,22 +159,15 @@ class Bank:
         return self.scores
 
     def leave_one_out(
-        self,
-        X,
-        y: NDArray[np.intp],
-        code: NDArray[np.int8],
-        weights: NDArray[np.float64],
-        rows: NDArray[np.intp] | None = None,
-    ) -> NDArray[np.float64]:
+        self, X, y: Places, code: Code, weights: Floats, rows: Places | None = None
+    ) -> Floats:
         """Return scores (m, l) of training rows, each by models without that row.
 
         Only for learners with a closed form: see :class:`~manyclass.banks.KernelBank`.
         """
         raise Untrusted(f"{self._learner()} has no closed form for it")
 
-    def evidence(
-        self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
-    ) -> Evidence:
+    def evidence(self, X, y: Places, code: Code, weights: Floats) -> Evidence:
         """Return the terms of every machine's objective, which measure its reliability.
 
         Only for support vector machines: see :class:`~manyclass.combiners.reliability.Reliability`.
@@ -206,7 +192,7 @@ def read_once(learner: Any, X):
 
 
 def _with_names_of(model, X):
-    """Return an array as a frame if the model was fitted on one: it would miss the names.
+    """Return an array as a frame if the model was fitted on one.
 
     The user has been warned of missing names once, and should not be for every column.
     """
@@ -227,3 +213,50 @@ def overwrites(estimator) -> bool:
     return any(
         value is False and name.rpartition("__")[2] in names for name, value in params.items()
     )
+
+
+def _has(method: str) -> Callable[[PairwiseModel], bool]:
+    return lambda self: hasattr(self.estimator, method)
+
+
+class PairwiseModel(ClassifierMixin, BaseEstimator):
+    """A model of a kernel or distance matrix, which takes the matrix of all training samples.
+
+    ``rows`` are the training samples of ``estimator``: the columns that it takes.
+    """
+
+    def __init__(self, estimator, rows: Places):
+        self.estimator = estimator
+        self.rows = rows
+
+    @property
+    def classes_(self) -> NDArray[np.int64]:
+        """The negative and the positive side."""
+        return self.estimator.classes_
+
+    def cut(self, X, rows: Places | None = None):
+        """Return the estimator's columns of X, and these rows, which may then be written to."""
+        return take_part(X, rows, self.rows, copy=rows is not None)
+
+    @available_if(_has("decision_function"))
+    def decision_function(self, X) -> Floats:
+        """Return the margins of rows of the matrix."""
+        return self.estimator.decision_function(self.cut(X))
+
+    @available_if(_has("predict_proba"))
+    def predict_proba(self, X) -> Floats:
+        """Return the probabilities of rows of the matrix."""
+        return self.estimator.predict_proba(self.cut(X))
+
+    def predict(self, X) -> NDArray:
+        """Return 1 for the positive side, 0 for the negative."""
+        return self.estimator.predict(self.cut(X))
+
+
+def check_square(estimator, X) -> None:
+    """Raise a ``ValueError`` if X cannot be the matrix between all training samples."""
+    if X.shape != (X.shape[0], X.shape[0]):
+        raise ValueError(
+            f"X has shape {X.shape}: {type(estimator).__name__} takes a kernel or distance matrix, "
+            "which must be square, with a row and a column for every training sample."
+        )

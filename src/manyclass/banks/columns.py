@@ -13,6 +13,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
+from manyclass._lib.arrays import Code, Places
 from manyclass._lib.jobs import run_tasks
 from manyclass._lib.rows import (
     by_rows,
@@ -23,18 +24,17 @@ from manyclass._lib.rows import (
     without_duplicates,
 )
 from manyclass._lib.sklearn import check_fit_params, n_samples
-from manyclass.banks.base import ConstantModel, overwrites, read_once
+from manyclass.banks.base import ConstantModel, PairwiseModel, check_square, overwrites, read_once
 from manyclass.banks.limits import Limits
-from manyclass.banks.precomputed import PairwiseModel, check_square
 from manyclass.banks.repeats import distinct_rows
 
 
 def fit_models(
     estimator,
     X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
-    rows: NDArray[np.intp],
+    y: Places,
+    code: Code,
+    rows: Places,
     params: Mapping[str, Any],
     seeds: NDArray[np.int64] | None = None,
     n_jobs: int | None = None,
@@ -44,8 +44,8 @@ def fit_models(
 ) -> list[Any]:
     """Fit one clone of ``estimator`` per column; see :func:`manyclass.banks.fit_bank`.
 
-    Up to ``one_thread_entries`` entries of X, BLAS uses one thread: for small problems, handing
-    work between threads takes ten times as long as it saves.
+    Up to ``one_thread_entries`` entries of X, BLAS uses one thread: handing work between threads
+    takes ten times as long as it saves.
     """
     small = len(rows) * X.shape[-1] < one_thread_entries if len(X.shape) > 1 else True
     X = read_once(estimator, X)
@@ -62,21 +62,10 @@ def fit_models(
     # The columns of one task share the rows that a pass over an X stored by columns takes out.
     each = {"per_worker": 1} if is_by_columns(X) else {}
     with threadpool_limits(1 if small else None, user_api="blas"):
+        tasks = column_batches(code.shape[1], effective_n_jobs(n_jobs), **each)
+        shared = estimator, X, y, code, rows, order, ends, seeds, pairwise
         batches = run_tasks(
-            _fit_columns,
-            column_batches(code.shape[1], effective_n_jobs(n_jobs), **each),
-            estimator,
-            X,
-            y,
-            code,
-            rows,
-            order,
-            ends,
-            seeds,
-            pairwise,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            options=params,
+            _fit_columns, tasks, *shared, n_jobs=n_jobs, verbose=verbose, options=params
         )
     return [model for models in batches for model in models]
 
@@ -84,8 +73,7 @@ def fit_models(
 def _merges_copies(estimator, params: Mapping[str, Any]) -> bool:
     """Tell whether equal rows are fitted as one row with the sum of their weights.
 
-    Only for LinearSVC: LIBLINEAR stops somewhere within its tolerance, and where it stops would
-    otherwise depend on the order of the copies.
+    Only for LinearSVC: LIBLINEAR's result would otherwise depend on the order of the copies.
     """
     counts_rows = isinstance(getattr(estimator, "class_weight", None), str)
     return type(estimator) is LinearSVC and not counts_rows and set(params) <= {"sample_weight"}
@@ -94,20 +82,13 @@ def _merges_copies(estimator, params: Mapping[str, Any]) -> bool:
 def column_batches(
     n_columns: int, n_jobs: int, per_worker: int = 8, most_columns: int = 64
 ) -> list[slice]:
-    """Split the columns into tasks.
-
-    A worker gets several tasks, so that no worker waits long for the others, but a task has at most
-    ``most_columns`` columns, so that results come back in small parts.
-    """
+    """Split the columns into tasks: several per worker, so that no worker waits long."""
     size = min(most_columns, max(1, -(-n_columns // n_jobs) // per_worker))
     return [slice(first, first + size) for first in range(0, n_columns, size)]
 
 
-def _places_of_classes(y: NDArray[np.intp], k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the places of all samples, class by class, and where each class ends among them.
-
-    With these, a column does not have to search through all rows.
-    """
+def _places_of_classes(y: Places, k: int) -> tuple[Places, Places]:
+    """Return the places of all samples, class by class, and where each class ends."""
     return np.argsort(y, kind="stable"), np.cumsum(np.bincount(y, minlength=k))
 
 
@@ -128,10 +109,7 @@ def _fit_columns(
 
 
 def _aligned(X):
-    """Return X, or an aligned copy: sums of unaligned arrays may differ in the last bit.
-
-    An array that a worker of a cluster has received may begin at any address.
-    """
+    """Return X, or an aligned copy: sums of unaligned arrays may differ in the last bit."""
     return X.copy(order="K") if isinstance(X, np.ndarray) and not X.flags.aligned else X
 
 
@@ -173,11 +151,8 @@ def _fit_column(estimator, X, y, column, rows, params, seed, pairwise: bool):
     return PairwiseModel(fitted, rows) if pairwise else fitted
 
 
-def _own_part(estimator, X, rows: NDArray[np.intp], pairwise: bool):
-    """Return the rows of a column, and for a square matrix the same columns.
-
-    If these are all rows, return X itself, unless the estimator overwrites it.
-    """
+def _own_part(estimator, X, rows: Places, pairwise: bool):
+    """Return the rows of a column (X itself if all), and of a square matrix its columns."""
     part = take_part(X, rows, rows if pairwise else None, copy=overwrites(estimator))
     return with_narrow_indices(part if pairwise else without_duplicates(part))
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import SVC, NuSVC
 
+from manyclass._lib.arrays import Code, Places
 from manyclass.banks.base import Bank
 from manyclass.banks.columns import fit_models
 from manyclass.banks.kinds import MARGIN, ScoreKind
@@ -20,18 +21,17 @@ from manyclass.banks.limits import Limits
 from manyclass.banks.linear import LinearBank
 from manyclass.banks.svm.solver import WeightFactors, fit_kernel_bank, read_by_machines
 
-_KERNEL_MACHINES = {SVC: fit_kernel_bank, NuSVC: fit_kernel_bank}
-"""The functions that fit the banks of scikit-learn's types, which cannot define a hook."""
+_KERNEL_MACHINES = (SVC, NuSVC)  # scikit-learn's types cannot define a hook
 
 
 def fit_bank(
     estimator,
     X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
+    y: Places,
+    code: Code,
     kind: ScoreKind,
     *,
-    rows: NDArray[np.intp] | None = None,
+    rows: Places | None = None,
     fit_params: Mapping[str, Any] | None = None,
     seeds: NDArray[np.int64] | None = None,
     n_jobs: int | None = None,
@@ -80,17 +80,9 @@ def fit_bank(
     params = dict(fit_params or {})
     options: dict[str, Any] = {"rows": rows, "n_jobs": n_jobs, "verbose": verbose, "dtype": dtype}
     if _is_fitted_by_libsvm(estimator, kind, params):
-        return _KERNEL_MACHINES[type(estimator)](
-            estimator,
-            X,
-            y,
-            code,
-            sample_weight=params.get("sample_weight"),
-            factors=factors,
-            borrow=borrow,
-            limits=limits,
-            **options,
-        )
+        options |= {"factors": factors, "borrow": borrow, "limits": limits}
+        weight = params.get("sample_weight")
+        return fit_kernel_bank(estimator, X, y, code, sample_weight=weight, **options)
     if "__manyclass_bank__" in vars(type(estimator)):
         bank = estimator.__manyclass_bank__(X, y, code, kind, fit_params=params, **options)
         if bank is not None:

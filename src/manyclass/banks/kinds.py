@@ -10,10 +10,9 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-Floats = NDArray[np.float64]
+from manyclass._lib.arrays import Floats
 
 # A choice: smaller probabilities are replaced by it in log-odds, which stay within +-27.7. It is
 # well above the rounding of 1 - r in float64, 1e-16.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.rows import take_part, without_duplicates
 from manyclass._lib.sklearn import check_fit_params
 from manyclass.banks.base import Bank, ConstantModel
@@ -30,30 +30,12 @@ def new_learners(estimator, n_columns: int, seeds: NDArray[np.int64] | None) -> 
 
 
 def teach(
-    learners: list[Any],
-    X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
-    rows: NDArray[np.intp],
-    params: Mapping[str, Any],
-    n_jobs: int | None = None,
-    verbose: int = 0,
+    learners: list[Any], X, y: Places, code: Code, rows: Places, params, n_jobs=None, verbose=0
 ) -> list[Any]:
     """Return copies of the learners that have also learned a batch.
 
-    Parameters
-    ----------
-    learners : list of l binary classifiers with ``partial_fit``
-    X, y : the batch; y holds class indices 0 to k-1
-    code : int8 array of shape (k, l)
-    rows : the rows of the batch to use
-    params : arguments of ``partial_fit``, sliced like the rows where they have its length
-    n_jobs, verbose : of joblib
-
-    Returns
-    -------
-    list
-        A learner without rows in the batch is not copied.
+    ``params`` are arguments of ``partial_fit``, sliced like the rows if they have their length. A
+    learner without rows in the batch is not copied.
     """
     with threadpool_limits(1, user_api="blas"):
         return Parallel(n_jobs=n_jobs, verbose=verbose)(
@@ -75,28 +57,17 @@ def _teach_column(learner, X, y, column, rows, params):
     return deepcopy(learner).partial_fit(part, target, **sliced)
 
 
-def sides_in(code: NDArray[np.int8], totals: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which columns have a negative and a positive side, shape (2, l).
-
-    ``totals`` are the weights of the classes, shape (k,).
-    """
+def sides_in(code: Code, totals: Floats) -> Flags:
+    """Return which columns have a negative and a positive side (2, l), from class weights (k,)."""
     return np.array([totals @ (code < 0) > 0, totals @ (code > 0) > 0])
 
 
-def bank_of(
-    learners: list[Any], seen: NDArray[np.bool_], known: NDArray[np.bool_], kind: ScoreKind
-) -> Bank:
+def bank_of(learners: list[Any], seen: Flags, known: Flags, kind: ScoreKind) -> Bank:
     """Return the bank of learners, some of which may have seen one side only.
 
-    Parameters
-    ----------
-    learners : list of l binary classifiers
-    seen : bool array of shape (2, l)
-        Which sides each learner has learned from.
-    known : bool array of shape (2, l)
-        Which sides have samples. If only one has, it is certain. If none has, or if the learner has
-        not yet learned both, the sides are equally likely.
-    kind : what the bank returns
+    ``seen`` (2, l) marks the sides that each learner has learned from, ``known`` (2, l) the sides
+    that have samples. If only one has, it is certain. If none has, or if the learner has not yet
+    learned both, the sides are equally likely.
     """
     models = [
         learner if both else ConstantModel(bool(positive) if negative != positive else None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils import gen_batches
 
+from manyclass._lib.arrays import Flags, Floats, Places
+
 NUMBERS, OBJECTS = "biuf", "OUST"  # kinds of numpy dtypes
 
-Array = NDArray[np.float64]
 Cells = NDArray[np.int32]
-
-
-# -- tables ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +32,8 @@ class Table:
 
     columns: list[NDArray[Any]]
     names: list[Any]
-    declared: list[bool]
-    """Whether the dtype of a column is categorical."""
-    header: Any = None
-    """The original frame without its rows; None for an array."""
+    declared: list[bool]  # whether the dtype of a column is categorical
+    header: Any = None  # the original frame without its rows; None for an array
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -88,7 +84,7 @@ def known_values(column: NDArray[Any]) -> list[Any]:
     return [value for value, m in zip(values, mark_missing(values), strict=True) if not m]
 
 
-def as_numbers(column: NDArray[Any], name) -> Array:
+def as_numbers(column: NDArray[Any], name) -> Floats:
     """Return a column as floats, NaN where missing."""
     values: Any = column
     if column.dtype.kind in OBJECTS:
@@ -111,10 +107,7 @@ def as_numbers(column: NDArray[Any], name) -> Array:
     return numbers
 
 
-# -- which attributes are categorical --------------------------------------------------
-
-
-def categorical_mask(categorical_features, table: Table) -> NDArray[np.bool_]:
+def categorical_mask(categorical_features, table: Table) -> Flags:
     """Return a mask of categorical columns; see :class:`BoostedNaiveBayes`."""
     d = len(table.columns)
     if categorical_features is None or isinstance(categorical_features, bool | np.bool_):
@@ -129,10 +122,11 @@ def categorical_mask(categorical_features, table: Table) -> NDArray[np.bool_]:
         return chosen.copy()
     known = table.names if chosen.dtype.kind in OBJECTS else range(d)
     if chosen.ndim != 1 or chosen.dtype.kind in "bf" or not all(one in known for one in chosen):
+        shown = ", ".join(map(repr, table.names[:5])) + (" ..." if d > 5 else "")
         raise ValueError(
             "categorical_features must be 'from_dtype', True for all or None for no columns, a "
             "mask with one bool per column of X, or indices or names of columns; X has the columns "
-            f"{_shown(table.names)}, but got {categorical_features!r}."
+            f"{shown}, but got {categorical_features!r}."
         )
     return np.isin(np.arange(d), [known.index(one) for one in chosen])
 
@@ -145,18 +139,10 @@ def _holds_categories(column: NDArray[Any]) -> bool:
     return not numeric or not types  # categorical if all are missing: any value is valid later
 
 
-def _shown(names: list[Any]) -> str:
-    return ", ".join(map(repr, names[:5])) + (" ..." if len(names) > 5 else "")
-
-
-# -- the cells of one attribute --------------------------------------------------------
-
-
 class EqualWidth(NamedTuple):
     """Bins of equal width between the minimum and the maximum."""
 
-    edges: Array
-    """Edges of the bins, one more than bins; empty if all numbers are missing."""
+    edges: Floats  # edges of the bins, one more than bins; empty if all numbers are missing
 
     @classmethod
     def fit(cls, column: NDArray[Any], name, n_bins: int) -> EqualWidth:
@@ -182,7 +168,7 @@ class EqualWidth(NamedTuple):
         return np.where(np.isnan(numbers), -1, bins).astype(np.int32)
 
 
-def _edges(low: float, high: float, n_bins: int) -> Array:
+def _edges(low: float, high: float, n_bins: int) -> Floats:
     i = np.arange(n_bins + 1)
     with np.errstate(over="ignore", invalid="ignore"):
         edges = (low * (n_bins - i) + high * i) / n_bins  # exact for integers
@@ -194,8 +180,7 @@ def _edges(low: float, high: float, n_bins: int) -> Array:
 class Categories(NamedTuple):
     """One cell for each category."""
 
-    values: NDArray[Any]
-    """Sorted if possible, else in order of appearance."""
+    values: NDArray[Any]  # sorted if possible, else in order of appearance
 
     @classmethod
     def fit(cls, column: NDArray[Any], name) -> Categories:
@@ -204,7 +189,9 @@ class Categories(NamedTuple):
             return cls(np.unique(column[~np.isnan(column)]))
         with _naming_unhashable(name):
             found = list(dict.fromkeys(known_values(column)))
-        return cls(np.fromiter(_sorted_if_possible(found), dtype=object))
+        with suppress(TypeError):  # strings cannot be compared with numbers
+            found = sorted(found)
+        return cls(np.fromiter(found, dtype=object))
 
     @property
     def n_cells(self) -> int:
@@ -234,16 +221,6 @@ def _naming_unhashable(name) -> Iterator[None]:
         ) from error
 
 
-def _sorted_if_possible(values: list[Any]) -> list[Any]:
-    try:
-        return sorted(values)
-    except TypeError:
-        return values
-
-
-# -- the cells of a table --------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Bins:
     """The cells of all attributes, concatenated."""
@@ -251,7 +228,7 @@ class Bins:
     attributes: tuple[EqualWidth | Categories, ...]
 
     @classmethod
-    def fit(cls, table: Table, categorical: NDArray[np.bool_], n_bins: int) -> Bins:
+    def fit(cls, table: Table, categorical: Flags, n_bins: int) -> Bins:
         """Compute the cells of each column."""
         columns = zip(table.columns, table.names, categorical, strict=True)
         return cls(
@@ -262,12 +239,12 @@ class Bins:
         )
 
     @cached_property
-    def sizes(self) -> NDArray[np.intp]:
+    def sizes(self) -> Places:
         """Number of cells of each attribute, shape (d,)."""
         return np.array([one.n_cells for one in self.attributes], dtype=np.intp)
 
     @cached_property
-    def offsets(self) -> NDArray[np.intp]:
+    def offsets(self) -> Places:
         """First cell of each attribute, and the total number of cells, shape (d + 1,)."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
@@ -282,11 +259,8 @@ class Bins:
             (np.ones(len(indices)), indices, indptr), shape=(len(table), self.offsets[-1])
         )
 
-    def dot(self, table: Table, values: Array, block_entries: int = 2**20) -> Array:
-        """Return the sum of ``values`` (cells, m) over the cells of each row, shape (n, m).
-
-        Blocks of rows with ``block_entries`` entries of the table are encoded at a time.
-        """
+    def dot(self, table: Table, values: Floats, block_entries: int = 2**20) -> Floats:
+        """Return the sum of ``values`` (cells, m) over the cells of each row, shape (n, m)."""
         out = np.empty((len(table), values.shape[1]))
         for rows in gen_batches(len(table), max(1, block_entries // len(self.attributes))):
             out[rows] = self.one_hot(table[rows]) @ values

@@ -1,16 +1,20 @@
-"""Base class of naive Bayes classifiers: reads X and y, bins attributes, checks weights."""
+"""Naive Bayes on cells: estimates, boosting, and the base class of the classifiers."""
 
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.sklearn import as_indexable, check_sample_weight
 from manyclass.learners._binning import (
     Bins,
@@ -21,30 +25,93 @@ from manyclass.learners._binning import (
     is_frame,
     read_table,
 )
-from manyclass.learners._estimates import NaiveBayes
 
-Array = NDArray[np.float64]
+
+class Estimates(NamedTuple):
+    """Estimates of naive Bayes for K classes, as logarithms."""
+
+    prior: Floats  # log prior of each class, shape (K,)
+    conditional: Floats
+    """Log probability of each cell of an attribute given the class, shape (K, cells)."""
+
+
+class NaiveBayes:
+    """Naive Bayes with Laplace smoothing, for one training set and any sample weights."""
+
+    def __init__(self, bins: Bins, one_hot: csr_array, y: Places, k: int, smoothing: float):
+        used = bins.sizes > 0
+        self.first, self.size = bins.offsets[:-1][used], bins.sizes[used]
+        self.log_size = np.log(np.repeat(self.size, self.size))
+        self.one_hot, self.y, self.smoothing = one_hot, y, smoothing
+        self.shape = k, one_hot.shape[1]
+        self.n_known = np.diff(one_hot.indptr)
+        self.cells_by_class = one_hot.indices + np.repeat(y * one_hot.shape[1], self.n_known)
+
+    def fit(self, weights: Floats) -> Estimates:
+        """Return the estimates for the given sample weights."""
+        k, n_cells = self.shape
+        share = np.bincount(self.y, weights, minlength=k)
+        with np.errstate(divide="ignore"):  # a class of total weight 0
+            prior = np.log(share) - np.log(share.sum())
+        spread = np.repeat(weights, self.n_known)
+        counts = np.bincount(self.cells_by_class, spread, minlength=k * n_cells)
+        return Estimates(prior, self._smoothed_logs(counts.reshape(self.shape)))
+
+    def _smoothed_logs(self, counts: NDArray[Any]) -> Floats:
+        # (count + s) / (total + s V) for the V cells of an attribute. The denominator is written
+        # as V (total / V + s), which cannot overflow.
+        mean = np.add.reduceat(counts, self.first, axis=1) / self.size
+        mean = np.repeat(mean, self.size, axis=1)
+        return np.log(counts + self.smoothing) - np.log(mean + self.smoothing) - self.log_size
+
+
+class Round(NamedTuple):
+    """One round of boosting."""
+
+    beta: float
+    estimates: Estimates
+
+
+def boost(learner: NaiveBayes, weights: Floats, n_rounds: int) -> list[Round]:
+    """Boost binary naive Bayes (Elkan 1997) from positive weights, for at most ``n_rounds``.
+
+    If the first beta is 1 or more, there is only this round: its probabilities are not boosted.
+    """
+    rounds: list[Round] = []
+    total, log_weights = weights.sum(), np.log(weights)
+    least = np.finfo(np.float64).tiny  # keeps log(beta) finite
+    for _ in range(n_rounds):
+        estimates = learner.fit(weights)
+        evidence = np.diff(estimates.conditional, axis=0)[0]
+        log_odds = np.diff(estimates.prior) + learner.one_hot @ evidence
+        margins = np.where(learner.y == 1, log_odds, -log_odds)
+        wrong, right = expit(-margins), expit(margins)  # |y - h| and 1 - |y - h|
+        error = weights @ wrong / total
+        beta = max(error, least) / max(weights @ right / total, least)
+        if beta >= 1 and rounds:
+            break
+        rounds.append(Round(beta, estimates))
+        if beta >= 1 or error == 0:
+            break
+        log_weights += right * np.log(beta)
+        log_weights -= log_weights.max()
+        weights = np.exp(log_weights)
+        weights *= total / weights.sum()
+    return rounds
 
 
 def read_frame(X):
-    """Convert a frame to a table, which naive Bayes classifiers accept as X; else return X.
-
-    Converting a frame takes longer than fitting a pair of classes, so do it once for all pairs.
-    """
+    """Convert a frame to a table, once for all pairs of classes; return any other X unchanged."""
     return read_table(X) if is_frame(X) and 0 not in X.shape else X
 
 
 class OnCells(ClassifierMixin, BaseEstimator):
-    """Base class: validates X, y and weights, and bins the attributes into cells.
-
-    Subclasses have the parameters ``n_bins``, ``smoothing`` and
-    ``categorical_features``.
-    """
+    """Base class of estimators with ``n_bins``, ``smoothing`` and ``categorical_features``."""
 
     n_bins: int
     smoothing: float
 
-    def _learner(self, X, y, sample_weight) -> tuple[NaiveBayes, Array]:
+    def _learner(self, X, y, sample_weight) -> tuple[NaiveBayes, Floats]:
         """Set the attributes for classes and cells; return naive Bayes and its sample weights."""
         check_count("n_bins", self.n_bins)
         _check_smoothing(self.smoothing)
@@ -86,7 +153,7 @@ class OnCells(ClassifierMixin, BaseEstimator):
         return read_table(X)
 
     @property
-    def bin_edges_(self) -> list[Array | None]:
+    def bin_edges_(self) -> list[Floats | None]:
         """Edges of the bins of each numeric attribute; None for categorical ones."""
         return [a.edges if isinstance(a, EqualWidth) else None for a in self.bins_.attributes]
 
@@ -96,7 +163,7 @@ class OnCells(ClassifierMixin, BaseEstimator):
         return [a.values if isinstance(a, Categories) else None for a in self.bins_.attributes]
 
     @property
-    def cell_offsets_(self) -> NDArray[np.intp]:
+    def cell_offsets_(self) -> Places:
         """First cell of each attribute, and the total number of cells."""
         return self.bins_.offsets
 
@@ -124,7 +191,7 @@ def _check_smoothing(value) -> None:
         )
 
 
-def _check_total(weights: Array) -> None:
+def _check_total(weights: Floats) -> None:
     """Raise a ``ValueError`` unless the weights have a positive, finite sum."""
     with np.errstate(over="ignore"):
         total = weights.sum()

@@ -1,16 +1,19 @@
-"""Labels of binary learners."""
+"""Labels of binary learners, and predictions from their log-odds."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, log_expit
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted
 
 
-def encode_binary(y, name: str) -> tuple[NDArray, NDArray[np.intp]]:
+def encode_binary(y, name: str) -> tuple[NDArray, Places]:
     """Return the two classes, and y as 0 and 1; ``name`` is the name of the estimator."""
     check_classification_targets(y)
     classes, sides = np.unique(column_or_1d(y, warn=True), return_inverse=True)
@@ -19,10 +22,7 @@ def encode_binary(y, name: str) -> tuple[NDArray, NDArray[np.intp]]:
 
 
 def check_two(classes: NDArray, name: str, *, weighed: bool = False) -> None:
-    """Raise a ``ValueError`` unless there are exactly two classes.
-
-    ``weighed`` means that classes without samples of positive weight are not counted.
-    """
+    """Raise a ``ValueError`` unless there are two classes (``weighed``: of positive weight)."""
     if len(classes) > 2:
         raise ValueError(
             f"Only binary classification is supported. y has {len(classes)} classes: use "
@@ -35,3 +35,58 @@ def check_two(classes: NDArray, name: str, *, weighed: bool = False) -> None:
         raise ValueError(
             f"y has {found}: a binary classifier needs two. Pass samples of two classes."
         )
+
+
+class BinaryMixin(ClassifierMixin):
+    """Labels and probabilities of a binary learner, from its ``decision_function``."""
+
+    def predict(self, X) -> NDArray:
+        """Return the more probable class of each row, and the first in a tie.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
+            Samples, as ``fit`` takes them.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        second = self.decision_function(X) > 0
+        return self.classes_[second.astype(np.intp)]
+
+    def predict_proba(self, X) -> Floats:
+        """Return the probabilities of both classes.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
+            Samples, as ``fit`` takes them.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Columns in the order of ``classes_``.
+        """
+        f = self.decision_function(X)
+        return np.column_stack([expit(-f), expit(f)])
+
+    def predict_log_proba(self, X) -> Floats:
+        """Return the logarithms of the probabilities, without underflow.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
+            Samples, as ``fit`` takes them.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+        """
+        f = self.decision_function(X)
+        return np.column_stack([log_expit(-f), log_expit(f)])
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

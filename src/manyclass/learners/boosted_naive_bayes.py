@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.restoring import unchanged_on_error
-from manyclass.learners._boosting import boost
-from manyclass.learners._on_cells import OnCells, check_count, read_frame
-from manyclass.learners._two_classes import check_two
-
-Array = NDArray[np.float64]
+from manyclass.learners._on_cells import OnCells, boost, check_count, read_frame
+from manyclass.learners._two_classes import BinaryMixin, check_two
 
 
-class BoostedNaiveBayes(OnCells):
+class BoostedNaiveBayes(BinaryMixin, OnCells):
     """Boosted naive Bayes for two classes, on binned and categorical attributes.
 
     Each round fits naive Bayes (as :class:`BinnedNaiveBayes` does) to weighted samples.
@@ -171,53 +167,5 @@ class BoostedNaiveBayes(OnCells):
         even = 4 * np.finfo(np.float64).eps  # below it both probabilities round to 0.5
         return np.where(np.abs(total) < even, 0.0, total)
 
-    def predict(self, X):
-        """Return the more probable class of each row, and the first in a tie.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        winners = (self.decision_function(X) > 0).astype(np.intp)
-        return self.classes_[winners]
-
-    def predict_proba(self, X):
-        """Return the probabilities of both classes.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, 2)
-            Columns in the order of ``classes_``.
-        """
-        log_odds = self.decision_function(X)
-        return np.column_stack([expit(-log_odds), expit(log_odds)])
-
-    def predict_log_proba(self, X):
-        """Return the logarithm of :meth:`predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, 2)
-        """
-        log_odds = self.decision_function(X)
-        return np.column_stack([log_expit(-log_odds), log_expit(log_odds)])
-
     def __manyclass_rows__(self, X):
         return read_frame(X)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._lib.arrays import Floats
 from manyclass._lib.restoring import unchanged_on_error
 from manyclass.learners._on_cells import OnCells, read_frame
-
-Array = NDArray[np.float64]
 
 
 class BinnedNaiveBayes(OnCells):
@@ -87,11 +84,7 @@ class BinnedNaiveBayes(OnCells):
     """
 
     def __init__(
-        self,
-        n_bins: int = 10,
-        smoothing: float = 1.0,
-        *,
-        categorical_features="from_dtype",
+        self, n_bins: int = 10, smoothing: float = 1.0, *, categorical_features="from_dtype"
     ):
         self.n_bins = n_bins
         self.smoothing = smoothing
@@ -118,7 +111,7 @@ class BinnedNaiveBayes(OnCells):
             self.class_log_prior_, self.feature_log_prob_ = learner.fit(weights)
         return self
 
-    def _joint_log_likelihood(self, X) -> Array:
+    def _joint_log_likelihood(self, X) -> Floats:
         check_is_fitted(self)
         table = self._read(X, reset=False)
         return self.class_log_prior_ + self.bins_.dot(table, self.feature_log_prob_.T)

@@ -10,20 +10,21 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.sparse import csr_array, issparse
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted
 from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.rows import without_duplicates
 from manyclass._lib.sklearn import in_known_numbers
-from manyclass.learners._two_classes import encode_binary
+from manyclass.learners._two_classes import BinaryMixin, encode_binary
 from manyclass.learners.kernels.neighbors import (
     contrast_distances,
     count_distance_errors,
@@ -37,7 +38,7 @@ from manyclass.learners.kernels.neighbors import (
 MOST_VOTES = 25
 MOST_OF_CLASS = (MOST_VOTES + 1) // 2  # a majority of MOST_VOTES: the default limit per class
 
-_Near = tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]
+_Near = tuple[Floats, Places, Places]
 """Results of :func:`nearest` for some rows: distances, their numbers, and the ties not kept."""
 
 
@@ -47,7 +48,7 @@ class _ClassDistances:
     among = "samples of the larger class"  # J counts these
     most_by_default = MOST_OF_CLASS
 
-    def most(self, n_of_class: NDArray[np.intp]) -> int:
+    def most(self, n_of_class: Places) -> int:
         """Return the largest J for these class sizes."""
         return n_of_class.max()
 
@@ -55,13 +56,13 @@ class _ClassDistances:
         """Add the errors of some rows to the table of errors, shape (biases, J)."""
         count_distance_errors(*near[:2], sides, biases, errors)
 
-    def measure(self, near: _Near, bias: float, J: int) -> NDArray[np.float64]:
+    def measure(self, near: _Near, bias: float, J: int) -> Floats:
         """Return the evidence for the second class: its log-odds divided by the slope."""
         contrasts = np.empty(len(near[0]))
         contrast_distances(*near[:2], bias, J, contrasts)
         return contrasts
 
-    def doubt(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def doubt(self, sizes: Floats) -> Floats:
         """Return the sizes of evidence at which pseudo-samples are placed, see _fit_slope."""
         return sizes  # all of them: a duplicate alone has the largest contrast, 1
 
@@ -72,18 +73,18 @@ class _Votes:
     among = "other samples of both classes"
     most_by_default = MOST_VOTES
 
-    def most(self, n_of_class: NDArray[np.intp]) -> int:
+    def most(self, n_of_class: Places) -> int:
         return n_of_class.sum() - 1
 
     def count_errors(self, near: _Near, sides, biases, errors) -> None:
         count_vote_errors(*near, sides, biases, errors)
 
-    def measure(self, near: _Near, bias: float, J: int) -> NDArray[np.float64]:
+    def measure(self, near: _Near, bias: float, J: int) -> Floats:
         votes = np.empty(len(near[0]))
         count_votes(*near, bias, J, votes)
         return np.log((votes + 1.0) / (J - votes + 1.0))
 
-    def doubt(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def doubt(self, sizes: Floats) -> Floats:
         return sizes.max(keepdims=True)  # that of a unanimous vote
 
 
@@ -93,11 +94,7 @@ EVIDENCE: dict[str, _Evidence] = {"distances": _ClassDistances(), "votes": _Vote
 
 
 def _fit_slope(
-    values: NDArray[np.float64],
-    sides: NDArray[np.intp],
-    evidence: _Evidence,
-    lowest: float = 0.01,
-    highest: float = 1000.0,
+    values: Floats, sides: Places, evidence: _Evidence, lowest: float = 0.01, highest: float = 1e3
 ) -> float:
     """Return the slope that minimises the log-loss, between ``lowest`` and ``highest``.
 
@@ -121,13 +118,12 @@ def _fit_slope(
     return highest if derivative(highest) <= 0 else float(brentq(derivative, lowest, highest))
 
 
-class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
+class PairwiseNeighbors(BinaryMixin, BaseEstimator):
     """Binary nearest neighbours with a biased distance, chosen by leave-one-out.
 
-    Distances to samples of the second class are multiplied by a bias. Then the nearest
-    samples decide, by the mean distance per class or by votes. The bias and the number of
-    neighbours J minimise the leave-one-out error of this pair of classes
-    (Hastie & Tibshirani 1998, section 3).
+    Distances to samples of the second class are multiplied by a bias. Then the nearest samples
+    decide, by the mean distance per class or by votes. The bias and the number of neighbours J
+    minimise the leave-one-out error of this pair of classes (Hastie & Tibshirani 1998, section 3).
 
     Parameters
     ----------
@@ -144,8 +140,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
         of its J nearest samples (of all of them if it has fewer), and the nearer class
         wins. "votes": the J nearest of all samples vote, as in the paper.
     metric : str or callable, default="euclidean"
-        A metric of :func:`sklearn.metrics.pairwise_distances` other than
-        "precomputed".
+        A metric of :func:`sklearn.metrics.pairwise_distances` other than "precomputed".
 
     Attributes
     ----------
@@ -181,13 +176,12 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
     J-th. The contrast lies between -1 and 1 and depends only on ratios of distances. If both
     distances are zero, or equal up to rounding, it is 0 and the label is the first class.
 
-    With votes, m of J votes give the second class the share (m + 1) / (J + 2) (Laplace's
-    rule of succession). Its log-odds are multiplied by a slope, too. The share alone is not
-    enough: with J = 1 it never exceeds 2/3, with J = 25 it reaches 26/27, and coupling would
-    favour classes whose pairs have many neighbours. A draw gives half a vote more to the nearer
-    side, so that the label is always the more probable class. Samples at the same distance
-    share the remaining places among the J. If the sides are still equal, both have probability
-    1/2 and the label is the first class.
+    With votes, m of J votes give the second class the share (m + 1) / (J + 2) (Laplace's rule of
+    succession). Its log-odds are multiplied by a slope, too. The share alone is not enough: with J
+    = 1 it never exceeds 2/3, with J = 25 it reaches 26/27, and coupling would favour classes whose
+    pairs have many neighbours. A draw gives half a vote more to the nearer side, so that the label
+    is always the more probable class. Samples at the same distance share the remaining places among
+    the J. If the sides are still equal, both have probability 1/2 and the label is the first class.
 
     Two pseudo-samples, a correct and a wrong one, keep the slope finite if all samples are
     correct. With votes they are unanimous; with distances they are spread over the contrasts of
@@ -282,20 +276,6 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
         self.n_neighbors_ = int(candidates[columns[best]])
         self.loo_error_ = float(errors.min() / self._n_of_class.sum())
 
-    def predict_proba(self, X):
-        """Return the class probabilities.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, 2)
-        """
-        d = self.decision_function(X)
-        return expit(np.column_stack([-d, d]))
-
     def decision_function(self, X):
         """Return the log-odds of the second class.
 
@@ -311,21 +291,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
         X = self._check_rows(X, reset=False)
         return self.slope_ * self._measure(self._nearest(X, self.n_neighbors_))
 
-    def predict(self, X):
-        """Return the more probable class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        second = self.decision_function(X) > 0
-        return self.classes_[second.astype(np.intp)]
-
-    def _measure(self, blocks: Iterable[tuple[slice, _Near]]) -> NDArray[np.float64]:
+    def _measure(self, blocks: Iterable[tuple[slice, _Near]]) -> Floats:
         """Return the evidence for the second class, for the rows of all blocks."""
         evidence = self._check_evidence()
         return np.concatenate(
@@ -335,10 +301,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
     def _nearest(
         self, X, most: int, leave_out: bool = False, block_entries: int = 2**20
     ) -> Iterator[tuple[slice, _Near]]:
-        """Yield blocks of rows and their nearest samples.
-
-        A block has up to ``block_entries`` distances (8 MB).
-        """
+        """Yield blocks of up to ``block_entries`` distances (8 MB) and their nearest samples."""
         largest = 1e300  # such distances can still be added without overflow
         step = max(1, block_entries // self._fit_X.shape[0])
         for first in range(0, X.shape[0], step):
@@ -355,7 +318,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
             nearest(D, self._n_of_class[0], own, distances, kept, more)
             yield rows, (distances, kept, more)
 
-    def _distances(self, X) -> NDArray[np.float64]:
+    def _distances(self, X) -> Floats:
         """Return the distances between these rows and all training samples."""
         if issparse(X) != issparse(self._fit_X):
             X = X.toarray() if issparse(X) else csr_array(X)
@@ -367,14 +330,8 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
         return np.require(D, np.float64, ["C", "W"])
 
     def _check_rows(self, X, reset: bool):
-        X = validate_data(
-            self,
-            in_known_numbers(X),
-            reset=reset,
-            accept_sparse="csr",
-            accept_large_sparse=self.metric == "euclidean",
-            dtype=np.float64,
-        )
+        options = {"accept_sparse": "csr", "accept_large_sparse": self.metric == "euclidean"}
+        X = validate_data(self, in_known_numbers(X), reset=reset, dtype=np.float64, **options)
         # One memory layout, so that functions are compiled only once.
         return without_duplicates(X) if issparse(X) else np.require(X, requirements=["C", "W"])
 
@@ -385,7 +342,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
             raise ValueError(f"evidence must be {names}, got {quoted(self.evidence)}.")
         return EVIDENCE[self.evidence]
 
-    def _check_candidates(self, evidence: _Evidence, most: int) -> NDArray[np.intp]:
+    def _check_candidates(self, evidence: _Evidence, most: int) -> Places:
         """Return the candidates for J that do not exceed the number of samples."""
         if self.n_neighbors is None:
             return np.arange(1, min(evidence.most_by_default, most) + 1)
@@ -402,7 +359,7 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
             )
         return given[given <= most].astype(np.intp)
 
-    def _check_biases(self) -> NDArray[np.float64]:
+    def _check_biases(self) -> Floats:
         """Return the candidates for the bias."""
         if self.biases is None:
             return 1.4 ** (np.arange(-14, 15) / 14)
@@ -416,6 +373,5 @@ class PairwiseNeighbors(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags

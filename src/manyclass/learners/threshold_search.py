@@ -12,14 +12,14 @@ from scipy.special import expit, logit
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import column_or_1d
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted
 from manyclass._lib.sklearn import check_sample_weight
+from manyclass.banks.kinds import SMALLEST_PROBABILITY
 
-Criterion = str | Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]], float]
+Criterion = str | Callable[[NDArray[np.int64], Floats, Floats], float]
 
 LARGEST_SCORE = 1e300  # replaces infinite scores; twice as much does not overflow float64
-# Smaller probabilities are raised to this one, as in many log-losses: logits within +-27.6.
-SMALLEST_PROBABILITY = 1e-12
 
 
 def best_threshold(
@@ -47,11 +47,10 @@ def best_threshold(
 
     Notes
     -----
-    The error is constant between neighbouring scores. All these intervals are compared
-    after one sort, and the threshold is the middle of the best one. Among equally good
-    intervals the one nearest to 0 is chosen. The two outer intervals, which assign all
-    samples to one class, are given the mean width of the others (or 1, if all scores are
-    equal).
+    The error is constant between neighbouring scores. All these intervals are compared after one
+    sort, and the threshold is the middle of the best one. Among equally good intervals the one
+    nearest to 0 is chosen. The two outer intervals, which assign all samples to one class, are
+    given the mean width of the others (or 1, if all scores are equal).
 
     Examples
     --------
@@ -100,7 +99,7 @@ def _check_samples(y, scores, sample_weight):
 class _Intervals:
     """Intervals between distinct scores: thresholds in one of them give the same labels."""
 
-    def __init__(self, values: NDArray[np.float64]):
+    def __init__(self, values: Floats):
         self.lower = np.append(-np.inf, values)  # an interval includes its lower end
         self.upper = np.append(values, np.inf)
         half = 0.5 * (values[-1] - values[0]) / (len(values) - 1) if len(values) > 1 else 0.5
@@ -113,7 +112,7 @@ class _Intervals:
             [[min(ends[0], np.nextafter(values[0], -np.inf))], middle, [ends[1]]]
         )
 
-    def nearest_to_zero(self, among: NDArray[np.intp]) -> float:
+    def nearest_to_zero(self, among: Places) -> float:
         """Return the threshold of that interval which is nearest to zero."""
         gap = np.maximum(0.0, np.maximum(self.lower[among], -self.upper[among]))
         cuts = self.cuts[among]

@@ -10,29 +10,22 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted, some_quoted, warn
 from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.routing import RoutingMixin, offers_weights_if_taken
 from manyclass._lib.sklearn import check_any_rows, check_fit_params, check_sample_weight, take_rows
 from manyclass._lib.weights import weights_in_use
-from manyclass.learners._two_classes import encode_binary
-from manyclass.learners.threshold_search import (
-    LARGEST_SCORE,
-    SMALLEST_PROBABILITY,
-    Criterion,
-    best_threshold,
-    search_for,
-)
-
-# -- the logit -------------------------------------------------------------------------
+from manyclass.banks.kinds import LOG_ODDS, MARGIN
+from manyclass.learners._two_classes import BinaryMixin, encode_binary
+from manyclass.learners.threshold_search import LARGEST_SCORE, Criterion, best_threshold, search_for
 
 
 def _decides_by_logit(estimator, X, atol: float = 1e-6) -> bool:
@@ -50,27 +43,23 @@ def _decides_by_logit(estimator, X, atol: float = 1e-6) -> bool:
     if not probable or not decides:
         return decides
     r = np.asarray(estimator.predict_proba(X), dtype=np.float64)[:, 1]
-    d = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(-1)
+    d = MARGIN.of(estimator, X)
     return d.shape == r.shape and np.allclose(expit(d), r, rtol=0, atol=atol)
 
 
-def _logit(estimator, X, is_logit: bool) -> NDArray[np.float64]:
+def _logit(estimator, X, is_logit: bool) -> Floats:
     """Return the logits of the second class, clipped to finite numbers."""
     if is_logit:
-        d = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(-1)
+        d = MARGIN.of(estimator, X)
     else:
         r = np.asarray(estimator.predict_proba(X), dtype=np.float64)
-        negative, positive = np.log(np.maximum(r, SMALLEST_PROBABILITY)).T
-        d = positive - negative
+        d = LOG_ODDS.of_probabilities(r)
     if np.isnan(d).any():
         raise ValueError(
             f"{type(estimator).__name__} gives NaN for row {np.isnan(d).argmax()}: impute or drop "
             "the row, or check why the model fails there."
         )
     return np.clip(d, -LARGEST_SCORE, LARGEST_SCORE)
-
-
-# -- the data --------------------------------------------------------------------------
 
 
 def _check_both_sides(classes, sides, weight) -> None:
@@ -99,10 +88,7 @@ def _take(X, rows, columns):
     return X if columns is None else take_rows(X, columns, axis=1)
 
 
-# -- the estimator ---------------------------------------------------------------------
-
-
-class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
+class ThresholdOptimized(RoutingMixin, BinaryMixin, BaseEstimator):
     """Binary classifier with its logit shifted to the best threshold.
 
     The logit d(x) of ``estimator`` is replaced by d(x) - t. Labels and probabilities
@@ -120,11 +106,10 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
         that returns a number. A function is evaluated between all neighbouring logits, or
         between 256 pairs of them, evenly spaced by rank.
     cv : int, splitter, iterable of splits or None, default=None
-        ``None`` optimises t on the logits of the training set; the paper does not say which
-        logits it used. A learner that overfits its training set needs out-of-sample
-        logits: an int is the number of stratified folds, limited by the size of the smaller
-        class. Folds whose training part has only one class are skipped. The final
-        estimator is fitted on all data.
+        ``None`` optimises t on the logits of the training set; the paper does not say which logits
+        it used. A learner that overfits its training set needs out-of-sample logits: an int is the
+        number of stratified folds, limited by the size of the smaller class. Folds whose training
+        part has only one class are skipped. The final estimator is fitted on all data.
 
     Attributes
     ----------
@@ -227,7 +212,7 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
 
     def _out_of_sample(
         self, X, classes, sides, weight, is_logit, passed, split_params
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    ) -> tuple[Places, Floats]:
         """Return rows and their out-of-sample logits."""
         base = self._base_estimator()
         rows, logits = [np.empty(0, dtype=np.intp)], [np.empty(0)]
@@ -287,26 +272,11 @@ class ThresholdOptimized(RoutingMixin, ClassifierMixin, BaseEstimator):
         p[level] = 1.0 - above_half, above_half
         return p
 
-    def predict(self, X):
-        """Return the second class where the shifted logit is positive, else the first.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        second = self.decision_function(X) > 0
-        return self.classes_[second.astype(np.intp)]
-
     def _base_estimator(self):
         return LogisticRegression() if self.estimator is None else self.estimator
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         base = get_tags(self._base_estimator())
-        tags.classifier_tags.multi_class = False
         tags.input_tags = base.input_tags
         return tags

@@ -18,9 +18,9 @@ from manyclass.banks import (
     KernelBank,
     LinearBank,
 )
-from manyclass.banks.svm.base_kernel import Kernel
 from manyclass.banks.svm.groups import Group
-from manyclass.banks.svm.numeric_kernels import (
+from manyclass.banks.svm.kernels import (
+    Kernel,
     LinearKernel,
     PolyKernel,
     RBFKernel,

@@ -15,11 +15,10 @@ from inspect import isabstract
 from typing import Any
 
 from manyclass.app.columns import DaysSince1970
-from manyclass.banks.base import Bank, ConstantModel
+from manyclass.banks.base import Bank, ConstantModel, PairwiseModel
 from manyclass.banks.kinds import ScoreKind
-from manyclass.banks.precomputed import PairwiseModel
 from manyclass.banks.svm import groups
-from manyclass.banks.svm.base_kernel import Kernel
+from manyclass.banks.svm.kernels import Kernel
 from manyclass.batches import Stream
 from manyclass.calibration import CALIBRATIONS
 from manyclass.classifier import CoupledClassifier

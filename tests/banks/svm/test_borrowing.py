@@ -23,9 +23,8 @@ from manyclass._lib.sklearn import counts_rows_of_weight
 from manyclass.banks import MARGIN, PROBABILITY, fit_bank, read_by_bank
 from manyclass.banks.limits import Limits
 from manyclass.banks.svm import solver as libsvm
-from manyclass.banks.svm.borrowing import RowsOf, share_of_rows, size_in_bytes
 from manyclass.banks.svm.gamma import resolve_gamma
-from manyclass.banks.svm.groups import in_batches
+from manyclass.banks.svm.groups import RowsOf, in_batches, share_of_rows, size_in_bytes
 from manyclass.banks.svm.kernels import RBFKernel
 from manyclass.learners import KernelLogisticRegression
 

@@ -23,7 +23,7 @@ from manyclass import CoupledSVC, codes
 from manyclass._lib.compiled.blocks import exponentiate
 from manyclass.banks import MARGIN, KernelBank, fit_bank
 from manyclass.banks.limits import Limits
-from manyclass.banks.svm import groups, numeric_kernels
+from manyclass.banks.svm import groups, kernels
 from manyclass.banks.svm import solver as libsvm
 from manyclass.banks.svm.gamma import resolve_gamma
 from manyclass.banks.svm.kernels import KERNELS, RBFKernel, resolve_kernel
@@ -228,10 +228,8 @@ def test_one_sample_far_away_does_not_slow_the_others(monkeypatch):
     data = X.copy()
     data[3] = 1e6
     bank, sizes = bank_of(MACHINES["rbf"], data), []
-    measure = numeric_kernels.measure_far
-    monkeypatch.setattr(
-        numeric_kernels, "measure_far", lambda *args: sizes.append(1) or measure(*args)
-    )
+    measure = kernels.measure_far
+    monkeypatch.setattr(kernels, "measure_far", lambda *args: sizes.append(1) or measure(*args))
     bank.scores(X_new)
     assert len(sizes) == 1  # of four classes
 

@@ -12,8 +12,7 @@ from sklearn.svm import SVC, NuSVC
 from manyclass import CoupledClassifier, CoupledSVC
 from manyclass.banks import Untrusted
 from manyclass.banks.limits import Limits
-from manyclass.banks.svm.leave_one_out import DOUBTFUL
-from manyclass.banks.svm.refits import is_affordable, scores_without
+from manyclass.banks.svm.leave_one_out import DOUBTFUL, is_affordable, scores_without
 
 
 def brute_force(X, positive, weights, places, **params):

@@ -23,8 +23,13 @@ from threadpoolctl import threadpool_limits
 from manyclass import CoupledSVC, codes
 from manyclass.banks import MARGIN, Untrusted, fit_bank
 from manyclass.banks.limits import Limits
-from manyclass.banks.svm.spans import squared_spans, squared_spans_by_blocks, without_only_samples
+from manyclass.banks.svm.spans import squared_spans_by_blocks, without_only_samples
 from manyclass.scores.sources import LeaveOneOut
+
+
+def squared_spans(K, free, positive, **sizes):
+    return squared_spans_by_blocks(lambda a, b: K[a[:, None], b], free, positive, **sizes)
+
 
 PAIR = np.array([[-1], [1]], dtype=np.int8)
 

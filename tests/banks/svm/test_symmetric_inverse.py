@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from manyclass.banks.svm.symmetric_inverse import InverseFactor, PlainInverse, invert_in_place
+from manyclass.banks.svm.spans import InverseFactor, PlainInverse, invert_in_place
 
 
 def matrix(n, definite, seed=0):

@@ -37,8 +37,7 @@ from manyclass.banks import (
     fit_bank,
 )
 from manyclass.banks.svm.gamma import scale_gamma
-from manyclass.learners.kernel_logistic.left_out import left_out_changes
-from manyclass.learners.kernel_logistic.logistic_bank import KernelLogisticBank
+from manyclass.learners.kernel_logistic.logistic_bank import KernelLogisticBank, left_out_changes
 from manyclass.learners.kernel_logistic.newton import solve
 from manyclass.learners.kernel_logistic.regression import KernelLogisticRegression
 

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import codes
 from manyclass.banks import MARGIN, fit_bank
-from manyclass.learners.kernel_logistic.left_out import left_out_changes
+from manyclass.learners.kernel_logistic.logistic_bank import left_out_changes
 from manyclass.learners.kernel_logistic.loss import Loss, Point
 from manyclass.learners.kernel_logistic.low_rank import low_rank_factor
 from manyclass.learners.kernel_logistic.newton import solve

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_array
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.compiled.blocks import add_intercepts
 from manyclass._lib.rows import take_rows, without_duplicates
 from manyclass._lib.sklearn import n_samples
@@ -24,9 +25,8 @@ from manyclass._lib.weights import column_sizes
 from manyclass.banks.base import Bank, Evidence, Scorer
 from manyclass.banks.kinds import MARGIN, ScoreKind
 from manyclass.banks.limits import Limits
-from manyclass.banks.svm.base_kernel import Kernel, Side
-from manyclass.banks.svm.borrowing import RowsOf, size_in_bytes
-from manyclass.banks.svm.groups import Adder, Chunk, Group, in_batches
+from manyclass.banks.svm.groups import Adder, Chunk, Group, RowsOf, in_batches, size_in_bytes
+from manyclass.banks.svm.kernels import Kernel, Side
 from manyclass.banks.svm.leave_one_out import leave_one_out
 
 SOLVER_TOLERANCE = 1e-3  # LIBSVM's default ``tol``, on the gradient and hence on margins
@@ -44,35 +44,32 @@ def _aligned(size: int, dtype: type[np.floating]) -> NDArray[np.floating]:
 
 
 class KernelMachine:
-    """One column of a :class:`KernelBank`, with the names of scikit-learn's SVC.
-
-    Class 1 is the positive side of the column.
-    """
+    """One column of a :class:`KernelBank`, with the names of SVC; class 1 is the positive side."""
 
     def __init__(self, bank: KernelBank, column: int):
         self._bank, self._column = bank, column
         self.classes_ = np.array([0, 1])
 
     @property
-    def support_(self) -> NDArray[np.intp]:
+    def support_(self) -> Places:
         """Rows of the training data that are support vectors of this column."""
         return self._bank.duals[:, [self._column]].nonzero()[0]
 
     @property
-    def dual_coef_(self) -> NDArray[np.float64]:
+    def dual_coef_(self) -> Floats:
         """Signed dual coefficients, shape (1, support vectors)."""
         return self._bank.duals[self.support_][:, [self._column]].toarray().T
 
     @property
-    def intercept_(self) -> NDArray[np.float64]:
+    def intercept_(self) -> Floats:
         """The constant term, shape (1,)."""
         return self._bank.intercept[[self._column]]
 
-    def decision_function(self, X) -> NDArray[np.float64]:
+    def decision_function(self, X) -> Floats:
         """Return the margins of this column."""
         return self._bank.scores(X)[:, self._column]
 
-    def predict(self, X) -> NDArray[np.intp]:
+    def predict(self, X) -> Places:
         """Return 1 for the positive side, 0 for the negative."""
         return (self.decision_function(X) > 0).astype(np.intp)
 
@@ -120,10 +117,10 @@ class KernelBank(Bank):
         self,
         kernel: Kernel,
         X,
-        y: NDArray[np.intp],
-        code: NDArray[np.int8],
+        y: Places,
+        code: Code,
         duals: csr_array,
-        intercept: NDArray[np.float64],
+        intercept: Floats,
         *,
         bound: float | None,
         n_iter: NDArray[np.int_],
@@ -184,11 +181,8 @@ class KernelBank(Bank):
         """Leave out prepared support vectors, which can be prepared again, and limits."""
         return {name: value for name, value in vars(self).items() if name not in ("kept", "limits")}
 
-    def margins_once(self, X, dtype: type[np.floating] | None = None) -> NDArray[np.float64]:
-        """Return the margins of rows, with a small part of the support vectors prepared at a time.
-
-        For rows that are scored once: it takes less memory than :meth:`scorer`.
-        """
+    def margins_once(self, X, dtype: type[np.floating] | None = None) -> Floats:
+        """Return the margins of rows that are scored once, in less memory than :meth:`scorer`."""
         dtype, limits = self.dtype if dtype is None else dtype, self.limits
         total = sum(size_in_bytes(group.vectors) for group in self.groups)
         n_support = sum(len(group.support) for group in self.groups)
@@ -216,7 +210,7 @@ class KernelBank(Bank):
         batches: Sequence[Callable[[], Prepared]],
         dtype: type[np.floating],
         most: int | None = None,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the margins of rows, from batches of support vectors one after the other.
 
         At most ``most`` rows are read at a time. With several batches, the sums of all rows are
@@ -277,13 +271,11 @@ class KernelBank(Bank):
         check_fits(X, dtype)
         return X
 
-    def scores(self, X, where: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+    def scores(self, X, where: Flags | None = None) -> Floats:
         """Return the margins (n, l) of every column; all entries are computed."""
         return self.scorer()(X) if self.borrowed_from is None else self.margins_once(X)
 
-    def scores_at(
-        self, X, rows: NDArray[np.intp], where: NDArray[np.bool_] | None = None
-    ) -> NDArray[np.float64]:
+    def scores_at(self, X, rows: Places, where: Flags | None = None) -> Floats:
         """Return the margins of some rows of X. If X is the training data, they are not copied."""
         if X is not self.borrowed_from:
             return super().scores_at(X, rows, where)
@@ -303,19 +295,14 @@ class KernelBank(Bank):
             error = np.abs(single - double)[:, finite].max(initial=0.0)
         return float(np.nan_to_num(error, nan=np.inf))
 
-    def is_exact_in_single(self, X, rows: NDArray[np.intp]) -> bool:
+    def is_exact_in_single(self, X, rows: Places) -> bool:
         """Tell whether single precision's error is smaller than the solver's tolerance."""
         some = take_rows(X, few_of(rows))
         return fits(X, np.float32) and self.error_in_single(some) < SOLVER_TOLERANCE
 
     def leave_one_out(
-        self,
-        X,
-        y: NDArray[np.intp],
-        code: NDArray[np.int8],
-        weights: NDArray[np.float64],
-        rows: NDArray[np.intp] | None = None,
-    ) -> NDArray[np.float64]:
+        self, X, y: Places, code: Code, weights: Floats, rows: Places | None = None
+    ) -> Floats:
         """Return scores (m, l) of training samples as if each had been left out.
 
         Parameters
@@ -334,9 +321,7 @@ class KernelBank(Bank):
         """
         return leave_one_out(self, self._readable(X), y, code, weights, rows)
 
-    def evidence(
-        self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: NDArray[np.float64]
-    ) -> Evidence:
+    def evidence(self, X, y: Places, code: Code, weights: Floats) -> Evidence:
         """Return |w|^2 / (2 C N) of every machine and the margins of the training set."""
         if self.bound is None:
             raise ValueError(
@@ -353,7 +338,7 @@ class KernelBank(Bank):
         return Evidence(penalty, margins, weights, pairwise=self.kernel.precomputed)
 
 
-def few_of(rows: NDArray[np.intp], most: int = 128) -> NDArray[np.intp]:
+def few_of(rows: Places, most: int = 128) -> Places:
     """Return some of the rows, evenly spread, to measure rounding on."""
     return rows[:: 1 + len(rows) // most]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from manyclass._lib.arrays import Floats
 from manyclass._lib.messages import quoted
 
 
@@ -23,11 +23,8 @@ def resolve_gamma(gamma: str | float, X) -> float:
     return float(gamma)
 
 
-def scale_gamma(gamma: str | float, X, weights: NDArray[np.float64]) -> float:
-    """Return gamma as a number, where "scale" uses the weighted variance of X.
-
-    A sample of weight 2 then counts like two copies, and one of weight 0 does not count.
-    """
+def scale_gamma(gamma: str | float, X, weights: Floats) -> float:
+    """Return gamma as a number, where "scale" uses the weighted variance of X."""
     if gamma == "scale" and not issparse(X) and X.min() == X.max():
         return 1.0  # the mean is rounded, so the computed variance would not be 0
     if gamma != "scale" or (weights == weights[0]).all():
@@ -42,10 +39,7 @@ def scale_gamma(gamma: str | float, X, weights: NDArray[np.float64]) -> float:
 
 
 def _sparse_variance(X) -> np.float64:
-    """Return ``X.multiply(X).mean() - X.mean() ** 2`` to the last bit, without copies of X.
-
-    X is stored by rows and has at most one entry per place.
-    """
+    """Return ``X.multiply(X).mean() - X.mean() ** 2`` to the last bit, without copies of X."""
     values, share = X.data[: X.nnz], 1.0 / math.prod(X.shape)
     with np.errstate(over="ignore"):
         squares = values * values

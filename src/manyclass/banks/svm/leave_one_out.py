@@ -1,18 +1,30 @@
-"""Leave-one-out scores of support vector machines from one fit: spans, and a few refits."""
+"""Leave-one-out scores of support vector machines from one fit: spans, and a few refits.
+
+The span formula assumes that each other sample stays what it is when one is left out: a free
+support vector, one at its bound, or none. If the score would change by more than a margin, or all
+others at their bound with it, this is wrong: other samples take its place, and the score changes by
+less. With few free support vectors, as in few dimensions, such samples determine the sigmoid. So
+machines are fitted again without them.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.rows import is_everything
 from manyclass.banks.base import Untrusted
+from manyclass.banks.limits import Limits
 from manyclass.banks.repeats import Copies
-from manyclass.banks.svm.borrowing import RowsOf, size_in_bytes
-from manyclass.banks.svm.refits import is_affordable, scores_without
+from manyclass.banks.svm.groups import RowsOf, size_in_bytes
 from manyclass.banks.svm.spans import (
     Gram,
     in_parts,
@@ -37,12 +49,9 @@ DRAGGED = 0.2
 # A choice: up to this share of a column's samples, doubtful ones hardly change its sigmoid.
 MANY = 0.01
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
-
 
 def leave_one_out(
-    bank: KernelBank, X, y: Places, code: NDArray[np.int8], weights: Floats, rows: Places | None
+    bank: KernelBank, X, y: Places, code: Code, weights: Floats, rows: Places | None
 ) -> Floats:
     """Return the scores of :meth:`KernelBank.leave_one_out`, for an X that was read before."""
     if not bank.converged:
@@ -72,7 +81,7 @@ def leave_one_out(
     return scores
 
 
-def _members(y: Places, code: NDArray[np.int8], weights: Floats) -> Places:
+def _members(y: Places, code: Code, weights: Floats) -> Places:
     """Return how many samples take part in each column."""
     return np.bincount(y[weights > 0], minlength=len(code)) @ (code != 0)
 
@@ -80,15 +89,10 @@ def _members(y: Places, code: NDArray[np.int8], weights: Floats) -> Places:
 def _subtract_spans(
     bank: KernelBank, X, weights: Floats, copies: Copies | None, place: Places, scores: Floats
 ) -> list[Places]:
-    """Subtract from each score what the sample itself has added to it.
+    """Subtract from each score what the sample has added to it; return doubtful samples by column.
 
     If a sample has copies, their coefficients replace its own, up to their bound. ``place`` is the
     place of each sample among the scores, or -1.
-
-    Returns
-    -------
-    list of int arrays
-        For each column the samples whose span is doubtful.
     """
     duals = bank.duals.tocsc()
     below = known = 0
@@ -103,7 +107,12 @@ def _subtract_spans(
         total = weights[support] if copies is None else copies.weights_of(support)
         bounds = _bounds(dual, total, bank.bound)
         free, scored = np.abs(dual) < AT_BOUND * bounds, place[samples] >= 0
-        _check_memory(int(free.sum()), bank.limits.gram_bytes)
+        n_free = int(free.sum())
+        if (size := 8.0 * n_free**2) > bank.limits.gram_bytes:
+            raise Untrusted(
+                f"a machine has {n_free} free support vectors, whose kernel matrix would take "
+                f"{size / 2**30:.1f} GB"
+            )
         wanted = np.zeros(len(support), dtype=np.bool_)
         wanted[np.arange(len(support))[of][scored]] = True
         spans = squared_spans_by_blocks(
@@ -133,14 +142,10 @@ def _refits(
         side = code[y, column]
         members = np.flatnonzero((side != 0) & (weights > 0))
         everyone = np.arange(len(members))
-        refitted = scores_without(
-            _gram(bank, X, members)(everyone, everyone),
-            side[members] > 0,
-            weights[members],
-            bound,
-            np.searchsorted(members, doubtful),
-            int(bank.n_iter[column]),
-        )
+        K = _gram(bank, X, members)(everyone, everyone)
+        problem = K, side[members] > 0, weights[members], bound
+        left_out = np.searchsorted(members, doubtful)
+        refitted = scores_without(*problem, left_out, int(bank.n_iter[column]))
         known = ~np.isnan(refitted)
         yield column, doubtful[known], refitted[known]
 
@@ -167,15 +172,6 @@ def _parts(bank: KernelBank, X, support: Places, places: Places) -> list[Places]
     return np.array_split(places, n_parts)
 
 
-def _check_memory(n_free: int, most_bytes: float) -> None:
-    size = 8.0 * n_free**2
-    if size > most_bytes:
-        raise Untrusted(
-            f"a machine has {n_free} free support vectors, whose kernel matrix would take "
-            f"{size / 2**30:.1f} GB"
-        )
-
-
 def _bounds(dual: Floats, weights: Floats, bound: float | None) -> Floats:
     """Return the bounds of coefficients; if C is unknown, the largest of each side is taken."""
     if bound is not None:
@@ -183,3 +179,42 @@ def _bounds(dual: Floats, weights: Floats, bound: float | None) -> Floats:
     size = np.abs(dual) / weights
     largest = {sign: size[np.sign(dual) == sign].max(initial=0.0) for sign in (-1.0, 1.0)}
     return weights * np.where(dual > 0, largest[1.0], largest[-1.0])
+
+
+def is_affordable(
+    n_doubtful: Places, n_samples: Places, n_iter: NDArray[np.int_], limits: Limits
+) -> bool:
+    """Tell whether the machines can be fitted again without each doubtful sample.
+
+    Arrays (l,): doubtful samples, samples, and steps of the solver in each column.
+    """
+    work = n_doubtful * n_samples * (n_samples + n_iter.astype(np.float64))
+    largest = n_samples[n_doubtful > 0].max(initial=0)
+    few = n_doubtful.sum() <= limits.refits and largest <= limits.refit_samples
+    return bool(few and work.sum() <= limits.refit_work)
+
+
+def scores_without(
+    K: Floats, positive: Flags, weights: Floats, C: float, left_out: Places, n_iter, patience=10
+) -> Floats:
+    """Return the margins of samples by machines that were fitted without each of them.
+
+    K (m, m) is the kernel matrix of a column's samples, ``left_out`` are places among them. A
+    machine may take ``patience`` times the steps ``n_iter`` of the machine of all samples, and as
+    many per sample. A score is NaN if the side has no other sample, or if the solver did not
+    converge.
+    """
+    scores = np.full(len(left_out), np.nan)
+    checked = {"assume_finite": True, "skip_parameter_validation": True}
+    for i, p in enumerate(left_out):
+        others = np.flatnonzero(np.arange(len(K)) != p)
+        if not (positive[others] == positive[p]).any():
+            continue
+        machine = SVC(C=C, kernel="precomputed", max_iter=patience * (n_iter + len(K)))
+        with warnings.catch_warnings(), config_context(**checked):
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            machine.fit(K[np.ix_(others, others)], positive[others], weights[others])
+        if machine.fit_status_ == 0:
+            near = K[p, others[machine.support_]]
+            scores[i] = float(machine.dual_coef_[0] @ near + machine.intercept_[0])
+    return scores

@@ -2,49 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, issparse
+from scipy.sparse import coo_array, csr_array, issparse
 from sklearn.base import clone
 from sklearn.svm import SVC
 from sklearn.utils import check_array
 
 from manyclass import codes
+from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.interrupts import interruptible
 from manyclass._lib.jobs import run_tasks
 from manyclass._lib.messages import warn
 from manyclass._lib.rows import take_part, take_rows, with_narrow_indices, without_duplicates
 from manyclass._lib.sklearn import counts_rows_of_weight, n_samples
+from manyclass.banks.base import check_square
 from manyclass.banks.columns import column_batches
 from manyclass.banks.limits import Limits
 from manyclass.banks.repeats import Distinct, distinct_rows
 from manyclass.banks.svm.bank import SOLVER_TOLERANCE, KernelBank, check_fits, few_of
-from manyclass.banks.svm.base_kernel import Kernel
-from manyclass.banks.svm.borrowing import share_of_rows, size_in_bytes
 from manyclass.banks.svm.gamma import resolve_gamma, scale_gamma
-from manyclass.banks.svm.kernels import resolve_kernel
+from manyclass.banks.svm.groups import share_of_rows, size_in_bytes
+from manyclass.banks.svm.kernels import Kernel, resolve_kernel
 
 
 class WeightFactors(NamedTuple):
     """The factors of sample weights: a weight per class and a weight per sample."""
 
-    of_class: NDArray[np.float64]
-    """Shape (k,)."""
-    of_sample: NDArray[np.float64] | None
-    """Shape (n,); None for 1."""
+    of_class: Floats  # shape (k,)
+    of_sample: Floats | None  # shape (n,); None for 1
 
 
 def fit_kernel_bank(
     estimator,
     X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
+    y: Places,
+    code: Code,
     *,
-    rows: NDArray[np.intp],
-    sample_weight: NDArray[np.float64] | None,
+    rows: Places,
+    sample_weight: Floats | None,
     n_jobs: int | None = None,
     verbose: int = 0,
     dtype: type[np.floating] = np.float64,
@@ -66,7 +66,10 @@ def fit_kernel_bank(
         rows = rows[sample_weight[rows] > 0]
     of_sample = sample_weight if factors is None else factors.of_sample
     kernel = resolve_kernel(estimator, lambda gamma: _gamma(estimator, gamma, X, of_sample, limits))
-    _check_samples(kernel, X, dtype)
+    if not kernel.takes_any_rows:
+        check_fits(X, dtype)
+    if kernel.precomputed:
+        check_square(estimator, X)
     distinct = _distinct(estimator, X, y, rows, of_sample, limits) if kernel.numeric else None
     if distinct is not None:
         rows, sample_weight = distinct.rows, distinct.weights
@@ -75,23 +78,24 @@ def fit_kernel_bank(
             factors = factors._replace(of_sample=distinct.weights)
     task = estimator, kernel, limits, X, y, code, rows, sample_weight, factors
     columns = _fit_all(*task, n_jobs=n_jobs, verbose=verbose)
+    support, values, intercept, n_iter, converged = zip(*columns, strict=True)
+    options: dict[str, Any] = {"dtype": dtype, "borrow": borrow, "limits": limits}
+    machines = kernel, X, y, code, sparse_duals(support, values, len(y)), np.array(intercept)
     bank = KernelBank(
-        kernel,
-        X,
-        y,
-        code,
-        _duals(columns, len(y)),
-        np.array([column[2] for column in columns]),
+        *machines,
         bound=estimator.C if type(estimator) is SVC and estimator.class_weight is None else None,
-        n_iter=np.array([column[3] for column in columns]),
-        converged=all(column[4] for column in columns),
-        dtype=dtype,
-        borrow=borrow,
+        n_iter=np.array(n_iter),
+        converged=all(converged),
         once_each=distinct is not None,
-        limits=limits,
+        **options,
     )
     if dtype == np.float32:
-        _warn_of_rounding(bank.error_in_single(take_rows(X, few_of(np.arange(len(y))))))
+        error = bank.error_in_single(take_rows(X, few_of(np.arange(len(y)))))
+        if error > SOLVER_TOLERANCE:
+            warn(
+                f"with dtype=np.float32 margins are wrong by up to {error:.2g}: scale the features "
+                "to a mean near 0 and a size near 1, or use dtype=np.float64."
+            )
     return bank
 
 
@@ -105,17 +109,6 @@ def read_by_machines(estimator, X):
     return with_narrow_indices(without_duplicates(X))
 
 
-def _check_samples(kernel: Kernel, X, dtype: type[np.floating]) -> None:
-    """Raise a ``ValueError`` if numbers are too large, or a kernel matrix is not square."""
-    if not kernel.takes_any_rows:
-        check_fits(X, dtype)
-    if kernel.precomputed and X.shape[0] != X.shape[1]:
-        raise ValueError(
-            f"X has shape {X.shape}: with kernel='precomputed' it must be the square matrix of the "
-            "kernel between all training samples."
-        )
-
-
 def _machine(estimator, kernel: Kernel):
     """Return the estimator that is fitted: with this kernel, and without probabilities."""
     return clone(estimator).set_params(
@@ -125,24 +118,15 @@ def _machine(estimator, kernel: Kernel):
     )
 
 
-def _duals(columns: list[Column], n: int):
-    """Return the signed dual coefficients of all columns, shape (n, l)."""
-    support = np.concatenate([column[0] for column in columns])
-    index = np.repeat(np.arange(len(columns)), [len(column[0]) for column in columns])
-    values = np.concatenate([column[1] for column in columns])
-    return coo_array((values, (support, index)), shape=(n, len(columns))).tocsr()
-
-
-def _warn_of_rounding(error: float) -> None:
-    if error > SOLVER_TOLERANCE:
-        warn(
-            f"with dtype=np.float32 margins are wrong by up to {error:.2g}: scale the features to "
-            "a mean near 0 and a size near 1, or use dtype=np.float64."
-        )
+def sparse_duals(rows: Sequence[Places], values: Sequence[Floats], n: int) -> csr_array:
+    """Return the signed dual coefficients (n, l) from the rows and values of each column."""
+    columns = np.repeat(np.arange(len(rows)), [len(of_column) for of_column in rows])
+    entries = np.concatenate(values), (np.concatenate(rows), columns)
+    return coo_array(entries, shape=(n, len(rows))).tocsr()
 
 
 def _is_one_call(
-    kernel: Kernel, X, n_rows: int, code: NDArray[np.int8], n_jobs: int, most_products: float
+    kernel: Kernel, X, n_rows: int, code: Code, n_jobs: int, most_products: float
 ) -> bool:
     """Tell whether it is better to fit all pairs in one call of LIBSVM than in one each."""
     if kernel.takes_any_rows and n_jobs == 1:  # single calls would compute its values twice
@@ -153,9 +137,7 @@ def _is_one_call(
     return products < most_products
 
 
-def _gamma(
-    estimator, gamma: str | float, X, weights: NDArray[np.float64] | None, limits: Limits
-) -> float:
+def _gamma(estimator, gamma: str | float, X, weights: Floats | None, limits: Limits) -> float:
     """Return gamma as a number. If copies are merged, "scale" uses the weighted variance."""
     everything = np.arange(n_samples(X))
     distinct = None
@@ -166,9 +148,7 @@ def _gamma(
     return scale_gamma("scale", take_rows(X, distinct.rows), distinct.weights[distinct.rows])
 
 
-def _distinct(
-    estimator, X, y, rows, weights: NDArray[np.float64] | None, limits: Limits
-) -> Distinct | None:
+def _distinct(estimator, X, y, rows, weights: Floats | None, limits: Limits) -> Distinct | None:
     """Return distinct rows if copies are merged. With nu or balanced weights, they count."""
     if type(estimator) is not SVC or _counts_rows(estimator):
         return None
@@ -181,11 +161,11 @@ def _counts_rows(machine) -> bool:
     return isinstance(machine.class_weight, str)
 
 
-Column = tuple[NDArray[np.intp], NDArray[np.float64], float, int, bool]
+Column = tuple[Places, Floats, float, int, bool]
 """Support rows, signed dual coefficients, intercept, iterations, converged."""
 
 
-Weights = NDArray[np.float64] | WeightFactors | None
+Weights = Floats | WeightFactors | None
 
 
 def _fit(machine, kernel: Kernel, limits: Limits, X, rows, target, weights: Weights, classes):
@@ -219,11 +199,10 @@ def _products(kernel: Kernel, X) -> float:
     return n**2 * (X.nnz / max(1, n) if issparse(X) else n_features)
 
 
-def _is_better_left_whole(X, rows: NDArray[np.intp], copied_bytes: int) -> bool:
+def _is_better_left_whole(X, rows: Places, copied_bytes: int) -> bool:
     """Tell whether LIBSVM gets all of a large X, where other rows have no weight.
 
-    scikit-learn copies the support vectors, which may be all of the rows. If these are more than
-    half of X, both copies together would be larger than X.
+    scikit-learn copies the support vectors, which may be all rows: more than half of X twice.
     """
     return (
         size_in_bytes(X) > copied_bytes
@@ -234,7 +213,7 @@ def _is_better_left_whole(X, rows: NDArray[np.intp], copied_bytes: int) -> bool:
     )
 
 
-def _among_all(X, rows: NDArray[np.intp], values: NDArray, others) -> NDArray:
+def _among_all(X, rows: Places, values: NDArray, others) -> NDArray:
     """Return an array for all rows of X: these values at these rows, ``others`` elsewhere."""
     out = np.full(n_samples(X), others, dtype=values.dtype)
     out[rows] = values
@@ -242,18 +221,7 @@ def _among_all(X, rows: NDArray[np.intp], values: NDArray, others) -> NDArray:
 
 
 def _fit_all(
-    estimator,
-    kernel: Kernel,
-    limits: Limits,
-    X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
-    rows: NDArray[np.intp],
-    sample_weight: NDArray[np.float64] | None,
-    factors: WeightFactors | None,
-    *,
-    n_jobs: int | None,
-    verbose: int,
+    estimator, kernel, limits, X, y, code, rows, sample_weight, factors, *, n_jobs, verbose
 ) -> list[Column]:
     """Fit all columns: pairs in one call of LIBSVM unless they are large, or one call each."""
     pairs = codes.pair_columns(code)
@@ -264,18 +232,9 @@ def _fit_all(
     task = _machine(estimator, kernel), kernel, limits, X, y
     if as_pairs and _is_one_call(kernel, X, len(rows), code, jobs, limits.one_call):
         return _fit_pairs(*task, pairs, rows, weights)
-    batches = run_tasks(
-        _fit_columns,
-        column_batches(code.shape[1], jobs),
-        *task,
-        code,
-        rows,
-        weights,
-        paired,
-        n_jobs=n_jobs,
-        verbose=verbose,
-        prefer="threads",  # LIBSVM releases the interpreter lock
-    )
+    shared = *task, code, rows, weights, paired
+    options = {"n_jobs": n_jobs, "verbose": verbose, "prefer": "threads"}  # LIBSVM frees the GIL
+    batches = run_tasks(_fit_columns, column_batches(code.shape[1], jobs), *shared, **options)
     return [column for batch in batches for column in batch]
 
 
@@ -335,5 +294,5 @@ def _fit_pairs(machine, kernel, limits, X, y, pairs, rows, weights: Weights) -> 
     return columns
 
 
-def _dense(array) -> NDArray[np.float64]:
+def _dense(array) -> Floats:
     return array.toarray() if hasattr(array, "toarray") else array

@@ -1,10 +1,9 @@
 """Analytic leave-one-out for support vector machines: the span estimate.
 
-From one fit, f without sample p is taken at x_p as f(x_p) - y_p alpha_p S_p^2
-(V. Vapnik, O. Chapelle, "Bounds on error expectation for support vector
-machines", Neural Computation 12, 2000). S_p is the distance of x_p, in feature
-space, from the span of the free support vectors. Samples with alpha = 0 keep
-their score: leaving them out changes nothing.
+From one fit, f without sample p is taken at x_p as f(x_p) - y_p alpha_p S_p^2 (V. Vapnik, O.
+Chapelle, "Bounds on error expectation for support vector machines", Neural Computation 12, 2000).
+S_p is the distance of x_p, in feature space, from the span of the free support vectors. Samples
+with alpha = 0 keep their score: leaving them out changes nothing.
 
 Memory: one array of the size of the free support vectors' kernel, which is inverted in place, and
 blocks of rows.
@@ -16,9 +15,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.linalg.blas import dtrmm, dtrmv
+from scipy.linalg.lapack import dgetrf, dgetri, dpotrf, dtrtri
 
-from manyclass.banks.svm.symmetric_inverse import invert_in_place
+from manyclass._lib.arrays import Flags, Floats, Places
 
 # A choice, relative to the kernel's diagonal, since duplicates make the kernel singular. It leaves
 # squared spans six digits; see ROUNDING.
@@ -28,60 +28,30 @@ RIDGE = 1e-10
 # definite give squared spans of order -1.
 ROUNDING = 1e-4
 
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
-Gram = Callable[[Places, Places], Array]
+Gram = Callable[[Places, Places], Floats]
 """Returns the kernel between some support vectors and others."""
 
 
 class Spans(NamedTuple):
     """Spans of the support vectors of a machine."""
 
-    squared: Array
-    """S_p^2 of each."""
-    below: int
-    """How many were negative."""
+    squared: Floats  # S_p^2 of each
+    below: int  # how many were negative
     drag: float
     """How much the scores of samples at the bound would change, on average, if one of them with
     coefficient 1 is left out; 0 if they are few."""
 
 
-def squared_spans(
-    K: Array,
-    free: NDArray[np.bool_],
-    positive: NDArray[np.bool_],
-    *,
-    block_entries: int = 2**22,
-    diagonal_rows: int = 256,
-) -> Spans:
-    """Return S_p^2 of every support vector.
-
-    Parameters
-    ----------
-    K : array of shape (s, s)
-        Kernel matrix of a machine's support vectors.
-    free, positive, block_entries, diagonal_rows
-        As in :func:`squared_spans_by_blocks`.
-    """
-    return squared_spans_by_blocks(
-        lambda a, b: K[a[:, None], b],
-        free,
-        positive,
-        block_entries=block_entries,
-        diagonal_rows=diagonal_rows,
-    )
-
-
 def squared_spans_by_blocks(
     gram: Gram,
-    free: NDArray[np.bool_],
-    positive: NDArray[np.bool_],
-    wanted: NDArray[np.bool_] | None = None,
+    free: Flags,
+    positive: Flags,
+    wanted: Flags | None = None,
     *,
     block_entries: int = 2**22,
     diagonal_rows: int = 256,
 ) -> Spans:
-    """Return S_p^2 of the wanted support vectors.
+    """Return S_p^2 of the wanted support vectors; 0 for the others.
 
     With H = [[K_FF, 1], [1', 0]] over the free support vectors F, S_p^2 is
     1 / (H^-1)_pp for p in F and K_pp - v' H^-1 v, v = (K_Fp, 1), for p at the bound.
@@ -90,20 +60,8 @@ def squared_spans_by_blocks(
     squared distance of p and q, which for rbf is K_pp - K_pq. K_pp alone would have no meaning: a
     constant added to the kernel changes no machine.
 
-    Parameters
-    ----------
-    gram : callable
-        Returns the kernel between support vectors, by their places in a machine.
-    free : bool array of shape (s,)
-        Whether a coefficient is below its bound.
-    positive : bool array of shape (s,)
-        Whether a support vector is on the positive side; each side has some.
-    wanted : bool array of shape (s,), optional
-        The support vectors to compute; the others are 0. All of them if omitted.
-    block_entries : int
-        Entries of the kernel that are held besides those of the free support vectors: 32 MB.
-    diagonal_rows : int
-        Samples at a time for the diagonal.
+    ``gram`` returns the kernel between support vectors by their places. Each side has some of them.
+    Up to ``block_entries`` of the kernel are held besides those of the free ones.
     """
     wanted = np.ones(len(free), dtype=np.bool_) if wanted is None else wanted
     diagonal = _diagonal(gram, len(free), diagonal_rows)
@@ -126,15 +84,7 @@ def squared_spans_by_blocks(
     return Spans(np.where(wanted & (spans > 0), spans, 0.0), int(below.sum()), drag)
 
 
-def _drag(
-    gram: Gram,
-    affine: _AffineSpan,
-    inside: Places,
-    outside: Places,
-    spans: Array,
-    least: int = 10,
-    most: int = 64,
-) -> float:
+def _drag(gram, affine, inside, outside, spans, least: int = 10, most: int = 64) -> float:
     """Return :attr:`Spans.drag` from some of the samples at the bound, or 0 if they are few."""
     if len(outside) < least:
         return 0.0
@@ -152,14 +102,14 @@ class _AffineSpan:
     (H^-1)_pp = (A^-1)_pp - u_p^2 / 1'u and v' H^-1 v = k' A^-1 k - (u'k - 1)^2 / 1'u + tau.
     """
 
-    def __init__(self, gram: Gram, free: Places, diagonal: Array, block_entries: int):
+    def __init__(self, gram: Gram, free: Places, diagonal: Floats, block_entries: int):
         self._gram, self._free, self._diagonal = gram, free, diagonal
         self._block_entries = block_entries
         self._inverse = invert_in_place(self._fill, len(free))
         if self._inverse is not None:
             self._u = self._inverse.times(np.ones(len(free)))
 
-    def _fill(self, A: Array) -> None:
+    def _fill(self, A: Floats) -> None:
         """Write the upper triangle of A into an array."""
         f, sums = len(self._free), np.zeros(len(self._free))
         blocks = list(_blocks(np.arange(f), f, self._block_entries))
@@ -182,14 +132,14 @@ class _AffineSpan:
             A[first:last, first:] += (self._centre + self._tau - self._means[rows])[:, None]
         A.flat[:: f + 1] += RIDGE * size
 
-    def own(self) -> Array:
+    def own(self) -> Floats:
         """Return the squared distance of each free support vector from the span of the others."""
         if self._inverse is None:
             return np.full(len(self._free), np.nan)
         with np.errstate(divide="ignore", invalid="ignore"):
             return 1.0 / (self._inverse.diagonal() - self._u**2 / self._u.sum())
 
-    def squared_distances(self, K: Array, diagonal: Array) -> Array:
+    def squared_distances(self, K: Floats, diagonal: Floats) -> Floats:
         """Return those of other samples, from their kernel K with the free support vectors."""
         if self._inverse is None:
             return np.full(len(K), np.nan)
@@ -198,11 +148,8 @@ class _AffineSpan:
         square = diagonal - 2.0 * means + self._centre
         return square - self._inverse.quadratics(K) + along - self._tau
 
-    def products_with_mean(self, K: Array, among: Array) -> Array:
-        """Return inner products of the samples' offsets from the span with their mean offset.
-
-        K is their kernel with the free support vectors, ``among`` the kernel among themselves.
-        """
+    def products_with_mean(self, K: Floats, among: Floats) -> Floats:
+        """Return inner products of the samples' offsets from the span with their mean offset."""
         if self._inverse is None:
             return np.full(len(K), np.nan)
         means, K = self._centred(K)
@@ -211,7 +158,7 @@ class _AffineSpan:
         product = among.mean(axis=1) - means - means.mean() + self._centre
         return product - K @ self._inverse.times(mean) + along - self._tau
 
-    def _centred(self, K: Array) -> tuple[Array, Array]:
+    def _centred(self, K: Floats) -> tuple[Floats, Floats]:
         """Return the row means of K, and K centred in feature space."""
         means = K.mean(axis=1)
         K = np.subtract(K, self._means, order="C")
@@ -226,7 +173,7 @@ def _blocks(rows: Places, width: int, block_entries: int) -> Iterator[Places]:
         yield rows[first : first + size]
 
 
-def _diagonal(gram: Gram, s: int, size: int) -> Array:
+def _diagonal(gram: Gram, s: int, size: int) -> Floats:
     out = np.empty(s)
     for first in range(0, s, size):
         part = np.arange(first, min(first + size, s))
@@ -235,12 +182,8 @@ def _diagonal(gram: Gram, s: int, size: int) -> Array:
 
 
 def _half_distances_to_other_side(
-    gram: Gram,
-    rows: Places,
-    diagonal: Array,
-    positive: NDArray[np.bool_],
-    block_entries: int,
-) -> Array:
+    gram: Gram, rows: Places, diagonal: Floats, positive: Flags, block_entries: int
+) -> Floats:
     """Return half the squared distance, in feature space, to the nearest of the other side."""
     out = np.empty(len(diagonal))
     for side in (True, False):
@@ -251,14 +194,14 @@ def _half_distances_to_other_side(
     return out[rows]
 
 
-def in_parts(block: Gram, rows: list[Places], columns: list[Places]) -> Array:
+def in_parts(block: Gram, rows: list[Places], columns: list[Places]) -> Floats:
     """Return the kernel between rows and columns, one block for each pair of parts."""
     if len(rows) == len(columns) == 1:
         return block(rows[0], columns[0])
     return np.block([[block(a, b) for b in columns] for a in rows])
 
 
-def symmetric(block: Gram, parts: list[Places]) -> Array:
+def symmetric(block: Gram, parts: list[Places]) -> Floats:
     """Return the kernel between all support vectors; blocks below the diagonal are mirrored."""
     if len(parts) == 1:
         return block(parts[0], parts[0])
@@ -280,3 +223,84 @@ def without_only_samples(scores, y, code, weights, rows):
             only = (code[y[rows], column] == side) & (weights[rows] > 0)
             scores[only, column] = np.nan
     return scores
+
+
+class InverseFactor:
+    """A^-1 of a positive definite matrix, by the inverse of its Cholesky factor, A = L L'."""
+
+    def __init__(self, array: Floats, block_entries: int = 2**16):
+        self._lower, self._block_entries = array.T, block_entries
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of A^-1: the squares of the columns of L^-1."""
+        rows, size = self._lower.T, max(1, self._block_entries // len(self._lower))
+        out = np.empty(len(rows))
+        for first in range(0, len(rows), size):
+            part = np.triu(rows[first : first + size, first:])
+            out[first : first + size] = np.einsum("ij,ij->i", part, part)
+        return out
+
+    def times(self, x: Floats) -> Floats:
+        """Return A^-1 x = L'^-1 L^-1 x."""
+        return dtrmv(self._lower, dtrmv(self._lower, x, lower=1), lower=1, trans=1)
+
+    def quadratics(self, V: Floats) -> Floats:
+        """Return v' A^-1 v = |L^-1 v|^2 of every row v; V, in C order, is overwritten."""
+        image = dtrmm(1.0, self._lower, V.T, lower=1, overwrite_b=1).T
+        return np.einsum("ij,ij->i", image, image)
+
+
+class PlainInverse:
+    """A^-1 of a matrix that is not positive definite."""
+
+    def __init__(self, array: Floats):
+        self._inverse = array
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of A^-1."""
+        return np.diagonal(self._inverse).copy()
+
+    def times(self, x: Floats) -> Floats:
+        """Return A^-1 x."""
+        return self._inverse @ x
+
+    def quadratics(self, V: Floats) -> Floats:
+        """Return v' A^-1 v of every row v."""
+        return np.einsum("ij,ij->i", V, V @ self._inverse)
+
+
+def invert_in_place(
+    fill: Callable[[Floats], None], n: int, block_entries: int = 2**16
+) -> InverseFactor | PlainInverse | None:
+    """Invert a symmetric matrix in the array that is allocated for it; None if it is singular.
+
+    Arrays are in C order. Only their upper triangles have to be filled; the lower ones are not
+    read, and not written if the matrix is positive definite. LAPACK reads in Fortran's order, where
+    upper triangles are lower ones.
+
+    ``fill`` writes the upper triangle of the matrix into an array of n rows. It is called again if
+    the matrix is not positive definite.
+    """
+    array = np.zeros((n, n))  # pages that are not written usually take no memory
+    fill(array)
+    _, info = dpotrf(array.T, lower=1, clean=0, overwrite_a=1)
+    if info == 0:
+        dtrtri(array.T, lower=1, overwrite_c=1)
+        return InverseFactor(array, block_entries)
+    # LAPACK's routines for indefinite symmetric matrices are an order of magnitude slower.
+    fill(array)
+    _mirror(array, block_entries)
+    _, pivots, info = dgetrf(array.T, overwrite_a=1)
+    if info == 0:
+        _, info = dgetri(array.T, pivots, lwork=64 * n, overwrite_lu=1)  # blocks of 64 rows
+    return PlainInverse(array) if info == 0 else None
+
+
+def _mirror(array: Floats, block_entries: int) -> None:
+    """Copy the upper triangle to the lower one, a few rows at a time."""
+    size = max(1, block_entries // len(array))
+    for first in range(0, len(array), size):
+        part = slice(first, min(first + size, len(array)))
+        array[part, :first] = array[:first, part].T
+        block = np.triu(array[part, part])
+        array[part, part] = block + np.triu(block, 1).T

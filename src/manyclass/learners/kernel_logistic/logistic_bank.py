@@ -7,32 +7,30 @@ from typing import ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
-from scipy.sparse import coo_array
+from scipy.linalg.lapack import dtrtri
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
+from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.messages import warn
 from manyclass._lib.rows import take_part, without_duplicates
 from manyclass.banks.base import Bank, Evidence, Scorer, Untrusted
 from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.svm.bank import KernelBank, KernelMachine
-from manyclass.banks.svm.base_kernel import Kernel
+from manyclass.banks.svm.kernels import Kernel
+from manyclass.banks.svm.solver import sparse_duals
 from manyclass.banks.svm.spans import without_only_samples
-from manyclass.learners.kernel_logistic.left_out import left_out_changes
-from manyclass.learners.kernel_logistic.loss import Array
-from manyclass.learners.kernel_logistic.newton import Solution, solve
+from manyclass.learners.kernel_logistic.newton import Solution, centre, solve
+from manyclass.learners.kernel_logistic.steps import newton_matrix
+from manyclass.learners.kernel_logistic.symmetric_products import accurate_product
 
 
-def gram(kernel: Kernel, X, *, symmetry_tol: float = 1e-8) -> Array:
-    """Return the kernel matrix of all rows of X. X is that matrix if it is precomputed.
-
-    Entries may differ from their transposes by ``symmetry_tol`` times the largest entry.
-    """
+def gram(kernel: Kernel, X, *, symmetry_tol: float = 1e-8) -> Floats:
+    """Return the kernel matrix of all rows of X, symmetric up to ``symmetry_tol``."""
     given = X if kernel.precomputed else kernel(X, X)
-    K: Array = np.ascontiguousarray(given, dtype=np.float64)
+    K: Floats = np.ascontiguousarray(given, dtype=np.float64)
     if K.shape != (X.shape[0], X.shape[0]):
         raise ValueError(
             f"the kernel matrix of {X.shape[0]} training samples has shape {K.shape}: it must be "
@@ -53,11 +51,10 @@ def gram(kernel: Kernel, X, *, symmetry_tol: float = 1e-8) -> Array:
     return K
 
 
-Grams = Callable[[NDArray[np.intp]], Array]
-"""Returns the kernel matrix of the given rows."""
+Grams = Callable[[Places], Floats]  # returns the kernel matrix of the given rows
 
 
-def _grams(kernel: Kernel, X, columns: list[NDArray[np.intp]]) -> Grams:
+def _grams(kernel: Kernel, X, columns: list[Places]) -> Grams:
     """Compute one kernel matrix for all columns, if that saves at least half of the entries.
 
     It does not for one-vs-one: the matrices of all pairs together have less than twice the
@@ -71,7 +68,7 @@ def _grams(kernel: Kernel, X, columns: list[NDArray[np.intp]]) -> Grams:
     else:
         return lambda rows: gram(kernel, X[rows])
 
-    def cut(rows: NDArray[np.intp]) -> Array:
+    def cut(rows: Places) -> Floats:
         at = np.searchsorted(everyone, rows)
         return whole if np.array_equal(at, np.arange(len(whole))) else whole[np.ix_(at, at)]
 
@@ -79,18 +76,15 @@ def _grams(kernel: Kernel, X, columns: list[NDArray[np.intp]]) -> Grams:
 
 
 class KernelLogisticMachine(KernelMachine):
-    """One column of a :class:`KernelLogisticBank`, with the interface of a scikit-learn classifier.
-
-    Class 1 is the positive side of the column.
-    """
+    """One column of a :class:`KernelLogisticBank`; class 1 is the positive side."""
 
     _bank: KernelLogisticBank
 
-    def decision_function(self, X) -> Array:
+    def decision_function(self, X) -> Floats:
         """Return the log-odds of class 1."""
         return self._bank.margins(X)[:, self._column]
 
-    def predict_proba(self, X) -> Array:
+    def predict_proba(self, X) -> Floats:
         """Return the probabilities of classes 0 and 1."""
         f = self.decision_function(X)
         return np.column_stack([expit(-f), expit(f)])
@@ -116,13 +110,7 @@ class KernelLogisticBank(KernelBank):
     machine: ClassVar[type[KernelMachine]] = KernelLogisticMachine
 
     def __init__(
-        self,
-        *args,
-        kind: ScoreKind,
-        bound: float,
-        definite: bool = True,
-        n_jobs: int | None = None,
-        **options,
+        self, *args, kind: ScoreKind, bound: float, definite: bool = True, n_jobs=None, **options
     ):
         super().__init__(*args, bound=bound, **options)
         self.kind, self.C, self.definite, self.n_jobs = kind, bound, definite, n_jobs
@@ -132,7 +120,7 @@ class KernelLogisticBank(KernelBank):
         """Whether rows of any type are accepted: no, they are numbers for every kernel."""
         return False
 
-    def margins(self, X) -> Array:
+    def margins(self, X) -> Floats:
         """Return the log-odds of the positive sides, shape (n, l)."""
         return super().scorer()(X)
 
@@ -142,25 +130,9 @@ class KernelLogisticBank(KernelBank):
         return lambda X: self.kind.of_log_odds(margins(X))
 
     def leave_one_out(
-        self,
-        X,
-        y: NDArray[np.intp],
-        code: NDArray[np.int8],
-        weights: Array,
-        rows: NDArray[np.intp] | None = None,
-    ) -> Array:
-        """Return leave-one-out scores of training samples, shape (m, l).
-
-        One factorisation per column; see :func:`left_out_changes`.
-
-        Parameters
-        ----------
-        X, y, code
-            The training data.
-        weights : array of shape (n,)
-            Sample weights, which multiply C.
-        rows : int array of shape (m,), optional
-            The samples to score; all of them when omitted.
+        self, X, y: Places, code: Code, weights: Floats, rows: Places | None = None
+    ) -> Floats:
+        """Return scores as :meth:`KernelBank.leave_one_out`, by one factorisation per column.
 
         Raises
         ------
@@ -173,10 +145,10 @@ class KernelLogisticBank(KernelBank):
             raise Untrusted("the kernel is not positive definite")
         X = self._readable(X)
         rows = np.arange(len(y)) if rows is None else rows
-        used = [_rows_of(y, column, np.flatnonzero(weights > 0)) for column in code.T]
+        used = [np.flatnonzero((column[y] != 0) & (weights > 0)) for column in code.T]
         grams, duals, bound = _grams(self.kernel, X, used), self.duals.tocsc(), self.C * weights
 
-        def changes(b: int) -> Array:
+        def changes(b: int) -> Floats:
             """Return the changes of all samples; 0 for those that the column does not use."""
             a, at = duals[:, [b]].toarray()[:, 0], used[b]
             out = np.zeros(len(y))
@@ -193,26 +165,13 @@ class KernelLogisticBank(KernelBank):
             margins[:, b] -= change[rows]
         return self.kind.of_log_odds(without_only_samples(margins, y, code, weights, rows))
 
-    def evidence(self, X, y: NDArray[np.intp], code: NDArray[np.int8], weights: Array) -> Evidence:
+    def evidence(self, X, y: Places, code: Code, weights: Floats) -> Evidence:
         """Raise an error: only support vector machines have reliabilities."""
         return Bank.evidence(self, X, y, code, weights)
 
 
-def accepted_sparse(precomputed: bool) -> str | bool:
-    """Return the sparse format that X is converted to; False if it must be dense."""
-    return False if precomputed else "csr"
-
-
-def _rows_of(y, column: NDArray[np.int8], rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the rows whose classes take part in a column."""
-    return rows[column[y[rows]] != 0]
-
-
-def _limit_blas_threads(columns: list[NDArray[np.intp]], large: int = 2000):
-    """Allow several BLAS threads for large columns only; small products are faster with one.
-
-    Columns of ``large`` samples: a choice, below it threads synchronise longer than they compute.
-    """
+def _limit_blas_threads(columns: list[Places], large: int = 2000):
+    """Allow several BLAS threads for large columns only; small products are faster with one."""
     largest = max(map(len, columns))
     return threadpool_limits(1 if largest < large else None, user_api="blas")
 
@@ -220,12 +179,12 @@ def _limit_blas_threads(columns: list[NDArray[np.intp]], large: int = 2000):
 def fit_kernel_logistic_bank(
     estimator,
     X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
+    y: Places,
+    code: Code,
     kind: ScoreKind,
     *,
-    rows: NDArray[np.intp],
-    sample_weight: Array | None,
+    rows: Places,
+    sample_weight: Floats | None,
     n_jobs: int | None = None,
     verbose: int = 0,
     dtype: type[np.floating] = np.float64,
@@ -238,18 +197,13 @@ def fit_kernel_logistic_bank(
     column, if that is smaller, and a factor of the same size.
     """
     estimator._check_parameters()
-    X = check_array(
-        X,
-        accept_sparse=accepted_sparse(estimator.kernel == "precomputed"),
-        dtype=np.float64,
-        input_name="X",
-        estimator=estimator,
-    )
+    sparse = False if estimator.kernel == "precomputed" else "csr"
+    X = check_array(X, accept_sparse=sparse, dtype=np.float64, input_name="X", estimator=estimator)
     X = without_duplicates(X)
     weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight)
     kernel = estimator._make_kernel(X, weights)
     rows = rows[weights[rows] > 0]
-    used = [_rows_of(y, column, rows) for column in code.T]
+    used = [rows[column[y[rows]] != 0] for column in code.T]
     grams, bound = _grams(kernel, X, used), estimator.C * weights
 
     def fit(b: int) -> Solution:
@@ -260,30 +214,19 @@ def fit_kernel_logistic_bank(
             certain = np.inf if positive.all() else -np.inf
             return Solution(np.zeros(len(positive)), certain, 0, 0.0, 0.0)
         return solve(
-            grams(used[b]),
-            positive,
-            bound[used[b]],
-            tol=estimator.tol,
-            max_iter=estimator.max_iter,
+            grams(used[b]), positive, bound[used[b]], tol=estimator.tol, max_iter=estimator.max_iter
         )
 
     with _limit_blas_threads(used):
         solutions = Parallel(n_jobs=n_jobs, verbose=verbose, require="sharedmem")(
             delayed(fit)(b) for b in range(code.shape[1])
         )
-    values = np.concatenate([solution.dual for solution in solutions])
-    index = np.repeat(np.arange(len(used)), [len(rows) for rows in used])
-    shape = X.shape[0], code.shape[1]
-    duals = coo_array((values, (np.concatenate(used), index)), shape=shape).tocsr()
+    duals = sparse_duals(used, [solution.dual for solution in solutions], X.shape[0])
     duals.eliminate_zeros()
     warn_of_solutions(solutions, estimator.tol)
+    intercept = np.array([solution.intercept for solution in solutions])
     return KernelLogisticBank(
-        kernel,
-        X,
-        y,
-        code,
-        duals,
-        np.array([solution.intercept for solution in solutions]),
+        *(kernel, X, y, code, duals, intercept),
         kind=kind,
         bound=estimator.C,
         n_iter=np.array([solution.n_iter for solution in solutions]),
@@ -320,3 +263,42 @@ def warn_of_solutions(solutions: Sequence[Solution], tol: float) -> None:
             "C cancel. Centre and scale the features, lower C, or raise tol."
         )
     warn(message, ConvergenceWarning)
+
+
+def left_out_changes(K: Floats, dual: Floats, intercept: float, bound: Floats) -> Floats:
+    """Return how much each sample changes its own margin f = K a + b, shape (n,).
+
+    This is leave-one-out of the weighted least squares problem of the last Newton (IRLS) step, with
+    the working response z = f + a / W. Without sample p its margin is z_p - a_p / (A^-1)_pp, where
+    A = [[K + W^-1, 1], [1', 0]]. After scaling A by W^1/2 from both sides, the inverse has the
+    diagonal D_p = 1 - W_p h_p, where W_p h_p is the leverage. The change is a_p h_p / D_p.
+
+    ``bound`` is C times the sample weights. :class:`Untrusted` is raised if the kernel is not
+    positive definite.
+    """
+    saturated = 1e6  # if |a| / W is above it, the leverage 1 - D would lose all digits
+    negative_tol = 1e-6  # leverages, and h relative to the kernel, may be below 0 by rounding
+    f = accurate_product(K, dual) + intercept
+    K = centre(K)  # it does not change A^-1
+    W = bound * expit(f) * expit(-f)
+    root = np.sqrt(W)
+    try:
+        lower = np.linalg.cholesky(newton_matrix(K, root))
+    except np.linalg.LinAlgError:
+        raise Untrusted("the kernel is not positive definite") from None
+    inverse = dtrtri(lower.T, overwrite_c=1)[0].T  # L^-1, and B^-1 = L^-T L^-1
+    border = inverse.T @ (inverse @ root)
+    total = root @ border
+    D = np.einsum("ij,ij->j", inverse, inverse) - border**2 / total
+    leverage = 1.0 - D
+    h = np.divide(leverage, W, out=np.zeros_like(W), where=W > 0)
+    # Far on the wrong side W vanishes while a does not. h is the posterior variance of f at x_p
+    # without sample p; compute it from the kernel.
+    far = np.flatnonzero(np.abs(dual) > saturated * W)
+    seen = inverse @ (root[:, None] * K[:, far])
+    h[far] = np.diagonal(K)[far] - np.einsum("ij,ij->j", seen, seen)
+    h[far] += (1.0 - K[far] @ (root * border)) ** 2 / total
+    least = -negative_tol * np.abs(np.diagonal(K)).max()
+    if (D <= 0).any() or (leverage < -negative_tol).any() or (h[far] < least).any():
+        raise Untrusted("the kernel is not positive definite")
+    return dual * np.maximum(h, 0.0) / D

@@ -3,44 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpstrf
 
-from manyclass.learners.kernel_logistic.loss import ROUNDING, Array
+from manyclass._lib.arrays import Floats, Places
+from manyclass.learners.kernel_logistic.loss import ROUNDING
 from manyclass.learners.kernel_logistic.symmetric_products import symmetric_product
 
 
-def low_rank_factor(K: Array, max_rank: int) -> Array | None:
-    """Return F with K = F'F up to rounding, if the rank of K is at most ``max_rank``.
+def low_rank_factor(K: Floats, max_rank: int) -> Floats | None:
+    """Return F (r, n) with K = F'F up to rounding, if the rank r of K is at most ``max_rank``.
 
     Block Cholesky with random pivots. Samples are drawn in proportion to the residual diagonal,
     first a few, then up to ``max_rank`` of them. If all of them are linearly independent, the
     rank is too high. Otherwise the independent ones become the next pivots. The cost is
-    O(n r^2) if the rank r is low, and O(max_rank^3) if it is not.
-
-    Parameters
-    ----------
-    K : array of shape (n, n)
-        Symmetric.
-    max_rank : int
-        The largest rank to look for. With 0 nothing is computed.
-
-    Returns
-    -------
-    array of shape (r, n), or None
-        None if the rank is higher, or if a test vector shows that K is not F'F: K has
-        negative eigenvalues then.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.learners.kernel_logistic.low_rank import low_rank_factor
-    >>> X = np.random.default_rng(0).normal(size=(300, 40))
-    >>> low_rank_factor(X @ X.T, 100).shape
-    (40, 300)
-    >>> low_rank_factor(X @ X.T, 20) is None
-    True
+    O(n r^2) if the rank is low, and O(max_rank^3) if it is not. The result is also None if a test
+    vector shows that K is not F'F: K has negative eigenvalues then.
     """
     if max_rank == 0:
         return None
@@ -57,37 +35,24 @@ def low_rank_factor(K: Array, max_rank: int) -> Array | None:
     return F if _is_factor(F, K) else None
 
 
-def golden_sequence(n: int) -> Array:
-    """Return the fractional parts of multiples of the golden ratio.
-
-    They are spread evenly over [0, 1), and replace random numbers: no seed is needed.
-    """
+def golden_sequence(n: int) -> Floats:
+    """Return multiples of the golden ratio modulo 1: spread evenly, without a seed."""
     golden = (np.sqrt(5.0) - 1.0) / 2.0
     return golden * np.arange(1, n + 1) % 1.0
 
 
 def _pivots(
-    K: Array,
-    F: Array,
-    rest: Array,
-    least: float,
-    n_missing: int,
-    *,
-    sample_sizes: tuple[int, ...] = (32, 128),
-    distinct_share: float = 0.8,
-    independent_share: float = 0.9,
-    smallest_pivot: float = 1e-3,
-) -> tuple[NDArray[np.intp], Array]:
+    K: Floats, F: Floats, rest: Floats, least: float, n_missing: int
+) -> tuple[Places, Floats]:
     """Return independent samples, and the Cholesky factor of their residual kernel matrix.
 
-    Return no samples if the remaining rank is, or may be, above ``n_missing``.
-
-    A sample of drawn rows says that the rank is high if more than ``independent_share`` of them
-    are independent; the others may be copies. Samples with many repeated draws say nothing:
-    few rows have any residual left. Pivots below ``smallest_pivot`` of the largest one wait for
-    the next block, so that cancellation does not spoil the factor. These are choices: a larger
-    sample costs O(size^3), a smaller one is less certain.
+    Return no samples if the remaining rank is, or may be, above ``n_missing``. The numbers are
+    choices: a larger sample costs O(size^3), a smaller one is less certain.
     """
+    sample_sizes = 32, 128
+    distinct_share = 0.8  # with more repeated draws, few rows have any residual left
+    independent_share = 0.9  # if more are independent, the rank is high; others may be copies
+    smallest_pivot = 1e-3  # of the largest; others wait, so that cancellation is small
     for n_draws in (*(n for n in sample_sizes if 2 * n < n_missing), n_missing):
         drawn = _draw(rest, n_draws)
         left = K[np.ix_(drawn, drawn)] - F[:, drawn].T @ F[:, drawn]
@@ -103,13 +68,13 @@ def _pivots(
     return np.empty(0, dtype=np.intp), np.empty((0, 0))
 
 
-def _draw(rest: Array, n_draws: int) -> NDArray[np.intp]:
+def _draw(rest: Floats, n_draws: int) -> Places:
     """Draw samples in proportion to the residual diagonal, and drop repeated ones."""
     total = np.cumsum(rest)
     return np.unique(np.searchsorted(total, total[-1] * golden_sequence(n_draws)))
 
 
-def _is_definite(left: Array, least: float) -> bool:
+def _is_definite(left: Floats, least: float) -> bool:
     """Whether all eigenvalues are above ``least``."""
     lowered = left.copy()
     lowered.flat[:: len(left) + 1] -= least
@@ -120,7 +85,7 @@ def _is_definite(left: Array, least: float) -> bool:
     return True
 
 
-def _is_factor(F: Array, K: Array) -> bool:
+def _is_factor(F: Floats, K: Floats) -> bool:
     """Whether F'F is K up to rounding, by the product with one vector.
 
     The residual of a positive semi-definite matrix is bounded by its diagonal, which is

@@ -1,23 +1,19 @@
 """Kernel logistic regression by Newton's method, with iterative refinement.
 
-At the minimum the dual coefficients are a_i = C s_i (t_i - p_i), with targets t in
-{0, 1} and p = 1 / (1 + exp(-f)), f = K a + b. The difference of both sides is the
-gradient in function space.
+At the minimum the dual coefficients are a_i = C s_i (t_i - p_i), with targets t in {0, 1},
+p = 1 / (1 + exp(-f)) and f = K a + b. The difference of both sides is the gradient in function
+space.
 
 If classes overlap, coefficients are as large as C, and K a suffers from cancellation,
 above all if K has low rank or a large mean. In float64 the gradient may then consist of rounding
 errors. So the last steps are iterative refinement: directions in float64, margins by compensated
 products (Dot2), and coefficients that are rounded jointly.
 
-What it buys, on pairs of classes of digits, segment, satimage and letter with linear, rbf and
-polynomial kernels and C from 0.01 to 1e4:
-
-- Refinement runs in 13 of 96 problems. For standardised features and C = 1e4 it lowers the gradient
-  from 1.5e-8 to 6e-15 (satimage, linear kernel), and changes probabilities by 1e-8. For raw
-  features it lowers the gradient from up to 1e-5 to below 1e-9; probabilities change by up to 4e-6.
-- Compensated products alone do that for standardised features. Joint rounding matters for raw
-  features: with entries of K times C above 1e9, the gradient stays at 1e-8 to 1e-5 without it.
-- A refined fit of 500 samples takes about 10 ms longer.
+On pairs of classes of digits, segment, satimage and letter, with three kernels and C from 0.01 to
+1e4, refinement runs in 13 of 96 problems. For standardised features it lowers the gradient from
+1.5e-8 to 6e-15 and changes probabilities by 1e-8; for raw features, from up to 1e-5 to below 1e-9,
+and by up to 4e-6. Joint rounding matters for raw features: with entries of K times C above 1e9, the
+gradient stays at 1e-8 to 1e-5 without it. A refined fit of 500 samples takes about 10 ms longer.
 """
 
 from __future__ import annotations
@@ -26,23 +22,11 @@ from math import fsum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lstsq
 
-from manyclass.learners.kernel_logistic.loss import (
-    EPSILON,
-    ROUNDING,
-    Array,
-    Loss,
-    Point,
-    gradient_of,
-)
-from manyclass.learners.kernel_logistic.steps import (
-    SAFETY,
-    IndefiniteKernelError,
-    Newton,
-    Settings,
-)
+from manyclass._lib.arrays import Flags, Floats, Places
+from manyclass.learners.kernel_logistic.loss import EPSILON, ROUNDING, Loss, Point, gradient_of
+from manyclass.learners.kernel_logistic.steps import SAFETY, IndefiniteKernelError, Newton, Settings
 from manyclass.learners.kernel_logistic.symmetric_products import (
     accurate_product,
     symmetric_product,
@@ -52,11 +36,9 @@ from manyclass.learners.kernel_logistic.symmetric_products import (
 class Solution(NamedTuple):
     """The result of Newton's method."""
 
-    dual: Array
-    """Coefficients a of the samples; their sum is 0."""
+    dual: Floats  # coefficients a of the samples; their sum is 0
     intercept: float
-    n_iter: int
-    """Newton steps."""
+    n_iter: int  # Newton steps
     gradient: float
     """max |a_i - C s_i (t_i - p_i)| or |sum_i C s_i (t_i - p_i)|, relative to the largest C s_i."""
     gradient_in_float64: float
@@ -66,13 +48,13 @@ class Solution(NamedTuple):
 
 
 def solve(
-    K: Array,
-    positive: NDArray[np.bool_],
-    bound: Array,
+    K: Floats,
+    positive: Flags,
+    bound: Floats,
     *,
     tol: float = 1e-8,
     max_iter: int = 100,
-    start: tuple[Array, float] | None = None,
+    start: tuple[Floats, float] | None = None,
     settings: Settings | None = None,
 ) -> Solution:
     """Minimise a'Ka / 2 + sum_i C s_i log(1 + exp(-y_i f_i)), f = K a + b, by Newton's method.
@@ -85,35 +67,9 @@ def solve(
     is met: it squares the error. Further steps follow while they reduce K r towards ``tol``:
     with separable classes coefficients are far below C, and r must be small relative to them.
 
-    Parameters
-    ----------
-    K : array of shape (n, n)
-        Kernel matrix, symmetric. If a step detects negative eigenvalues, there is no minimum:
-        they are set to zero, and coefficients are projected on the other eigenvectors.
-    positive : bool array of shape (n,)
-        The samples with y = +1. Both classes must occur.
-    bound : array of shape (n,)
-        C times the sample weights, positive.
-    tol : float, default=1e-8
-        The :attr:`Solution.gradient` to reach.
-    max_iter : int, default=100
-        Limit of Newton steps.
-    start : tuple (a, b), optional
-        Warm start. It is used if its objective is lower than that of a = 0.
-    settings : Settings, optional
-        How Newton's equation is solved: limits of the direct and the low-rank method.
-
-    Returns
-    -------
-    Solution
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.learners.kernel_logistic.newton import solve
-    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
-    >>> solve(K, np.array([True, False]), np.ones(2)).dual.round(4)
-    array([ 0.4446, -0.4446])
+    If a step detects negative eigenvalues of K, there is no minimum: they are set to zero, and
+    coefficients are projected on the other eigenvectors. ``bound`` is C s, positive; both classes
+    must occur. ``start`` (a, b) is used if its objective is lower than that of a = 0.
     """
     loss = Loss(np.where(positive, 1.0, -1.0), bound)
     try:
@@ -128,14 +84,7 @@ def solve(
         return found._replace(dual=dual, negative=float(-values[0] / np.abs(values).max()))
 
 
-def _solve(
-    K: Array,
-    loss: Loss,
-    tol: float,
-    max_iter: int,
-    start: tuple[Array, float] | None,
-    settings: Settings | None,
-) -> Solution:
+def _solve(K: Floats, loss: Loss, tol: float, max_iter: int, start, settings) -> Solution:
     inner, size = centre(K), float(np.abs(np.diagonal(K)).max())  # the largest entry, if definite
     newton = Newton(_add_jitter(inner, loss.bound, size), loss.bound, size, settings)
     if start is not None and inner is not K:
@@ -153,7 +102,7 @@ def _solve(
     return Solution(at.a, at.b, n_iter, at.gradient, max(at.gradient, shown))
 
 
-def centre(K: Array, share: float = 0.1) -> Array:
+def centre(K: Floats, share: float = 0.1) -> Floats:
     """Return the doubly centred kernel matrix if K has a large mean, else K itself.
 
     Since the coefficients sum to 0, the margins stay the same but for the bias, and the terms
@@ -163,7 +112,7 @@ def centre(K: Array, share: float = 0.1) -> Array:
     size = np.diagonal(K).mean()
     if size - K.mean() > share * size:
         return K
-    inner: Array = K.copy()
+    inner: Floats = K.copy()
     for _ in range(2):  # the second pass removes rounding errors of large means
         means = inner.mean(axis=0)
         inner -= means
@@ -171,7 +120,7 @@ def centre(K: Array, share: float = 0.1) -> Array:
     return inner
 
 
-def _add_jitter(K: Array, bound: Array, size: float) -> Array:
+def _add_jitter(K: Floats, bound: Floats, size: float) -> Floats:
     """Return K, with its rounding error added to the diagonal if C makes that matter.
 
     Entries with an error of EPSILON times the size of their terms change eigenvalues by up to n
@@ -185,14 +134,14 @@ def _add_jitter(K: Array, bound: Array, size: float) -> Array:
     return raised
 
 
-def _float64_gradient(K: Array, loss: Loss, at: Point) -> float:
+def _float64_gradient(K: Floats, loss: Loss, at: Point) -> float:
     """Return the gradient with float64 margins: the larger one of two orders of summation."""
     margins = (K @ at.a + at.b, symmetric_product(K, at.a) + at.b)
     return max(gradient_of(loss, at.a, loss.dual(f)) for f in margins)
 
 
 def _refine(
-    newton: Newton, K: Array, loss: Loss, at: Point, tol: float, n_iter: int, max_iter: int
+    newton: Newton, K: Floats, loss: Loss, at: Point, tol: float, n_iter: int, max_iter: int
 ) -> tuple[Point, int]:
     """Iterative refinement: more Newton steps, with margins by compensated products.
 
@@ -218,7 +167,7 @@ def _refine(
     return at, n_iter
 
 
-def _accurate_point(K: Array, loss: Loss, a: Array, f: Array) -> Point:
+def _accurate_point(K: Floats, loss: Loss, a: Floats, f: Floats) -> Point:
     """Return the point with coefficients a, and b such that its margins are about f."""
     Ka = accurate_product(K, a)
     if not np.isfinite(Ka).all():  # numbers above 1e300 overflow when they are split
@@ -227,8 +176,8 @@ def _accurate_point(K: Array, loss: Loss, a: Array, f: Array) -> Point:
 
 
 def _add_jointly(
-    K: Array, a: Array, change: Array, sizes: tuple[int, ...] = (64, 16, 4), cond: float = 1e-12
-) -> Array:
+    K: Floats, a: Floats, change: Floats, sizes: tuple[int, ...] = (64, 16, 4), cond: float = 1e-12
+) -> Floats:
     """Return a + change with sum 0, rounded such that K times the rounding error is small.
 
     Each sum of float64 numbers has a rounding error. The error vector changes the margins by
@@ -256,11 +205,8 @@ def _add_jointly(
     return new
 
 
-def _absorb(rows: Array, few: NDArray[np.intp], error: Array, total: float, cond: float) -> Array:
-    """Return corrections of few coefficients that offset the error, and bring the sum to 0.
-
-    ``rows`` are the rows of K of these coefficients, ``total`` is the sum of all coefficients.
-    """
+def _absorb(rows: Floats, few: Places, error: Floats, total: float, cond: float) -> Floats:
+    """Return corrections of few coefficients that offset the error, and bring the sum to 0."""
     inner = rows[:, few]
     size = float(np.abs(inner).max())
     system = np.full((len(few) + 1, len(few) + 1), size)
@@ -269,7 +215,7 @@ def _absorb(rows: Array, few: NDArray[np.intp], error: Array, total: float, cond
     return lstsq(system, wanted, cond=cond, lapack_driver="gelsy", check_finite=False)[0][:-1]
 
 
-def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """Return a + b and its rounding error (Knuth's TwoSum)."""
     total = a + b
     part = total - a

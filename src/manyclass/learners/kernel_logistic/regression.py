@@ -9,22 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from scipy.special import expit, log_expit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.rows import without_duplicates
 from manyclass._lib.sklearn import check_sample_weight, in_known_numbers, n_samples
 from manyclass.banks.kinds import ScoreKind
-from manyclass.banks.svm.base_kernel import Kernel
 from manyclass.banks.svm.gamma import scale_gamma
-from manyclass.banks.svm.kernels import KERNELS, resolve_kernel
-from manyclass.learners._two_classes import check_two
+from manyclass.banks.svm.kernels import KERNELS, Kernel, resolve_kernel
+from manyclass.learners._two_classes import BinaryMixin, check_two
 from manyclass.learners.kernel_logistic.logistic_bank import (
     KernelLogisticBank,
-    accepted_sparse,
     fit_kernel_logistic_bank,
     gram,
     warn_of_solutions,
@@ -55,7 +53,7 @@ _CONSTRAINTS: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
+class KernelLogisticRegression(BinaryMixin, BaseEstimator):
     """Kernel logistic regression for two classes.
 
     Minimises ``a'Ka / 2 + C sum_i s_i log(1 + exp(-y_i f(x_i)))`` over the dual
@@ -186,14 +184,9 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         """
         with unchanged_on_error(self):
             problem = self._prepare(X, y, sample_weight)
-            solution = solve(
-                problem.K,
-                problem.positive,
-                self.C * problem.weights,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                start=self._start(len(problem.K)),
-            )
+            data, start = (problem.K, problem.positive), self._start(len(problem.K))
+            bound = self.C * problem.weights
+            solution = solve(*data, bound, tol=self.tol, max_iter=self.max_iter, start=start)
             warn_of_solutions([solution], self.tol)
         self.classes_, self.kernel_ = problem.classes, problem.kernel
         self.support_, self.support_vectors_ = problem.support, problem.vectors
@@ -205,7 +198,7 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
     def _prepare(self, X, y, sample_weight) -> _Problem:
         """Check the input, drop samples of weight 0, and compute the kernel matrix."""
         self._check_parameters()
-        sparse = accepted_sparse(self.kernel == "precomputed")
+        sparse = False if self.kernel == "precomputed" else "csr"
         X, y = validate_data(self, in_known_numbers(X), y, accept_sparse=sparse, dtype=np.float64)
         X = without_duplicates(X)
         check_classification_targets(y)
@@ -214,16 +207,12 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         classes, sides = np.unique(y[support], return_inverse=True)
         check_two(classes, type(self).__name__, weighed=len(support) < len(y))
         kernel = self._make_kernel(X, weights)
-        if not kernel.precomputed:
-            vectors = X[support]
-            K = gram(kernel, vectors)
-        else:
-            vectors = np.empty((0, 0))
-            K = gram(kernel, X)
-            K = K if len(support) == len(K) else K[np.ix_(support, support)]
+        vectors = np.empty((0, 0)) if kernel.precomputed else X[support]
+        K = gram(kernel, X if kernel.precomputed else vectors)
+        K = K if len(support) == len(K) else K[np.ix_(support, support)]
         return _Problem(classes, kernel, support, vectors, K, sides == 1, weights[support])
 
-    def _start(self, n: int) -> tuple[NDArray[np.float64], float] | None:
+    def _start(self, n: int) -> tuple[Floats, float] | None:
         """Return the last solution for a warm start, if it has the right size."""
         if not (self.warm_start and hasattr(self, "dual_coef_")):
             return None
@@ -235,39 +224,19 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
             if not holds(value):
                 raise ValueError(f"{name} must be {wanted}, got {value!r}.")
 
-    def _make_kernel(self, X, weights: NDArray[np.float64]) -> Kernel:
+    def _make_kernel(self, X, weights: Floats) -> Kernel:
         return resolve_kernel(self, lambda gamma: scale_gamma(gamma, X, weights))
 
     def __manyclass_bank__(
-        self,
-        X,
-        y: NDArray[np.intp],
-        code: NDArray[np.int8],
-        kind: ScoreKind,
-        *,
-        rows: NDArray[np.intp],
-        fit_params: Mapping[str, Any],
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        dtype: type[np.floating] = np.float64,
+        self, X, y: Places, code: Code, kind: ScoreKind, *, fit_params: Mapping[str, Any], **options
     ) -> KernelLogisticBank | None:
         """Return the bank of all columns; see :func:`manyclass.banks.fit_bank`."""
         if not set(fit_params) <= {"sample_weight"}:
             return None
-        return fit_kernel_logistic_bank(
-            self,
-            X,
-            y,
-            code,
-            kind,
-            rows=rows,
-            sample_weight=fit_params.get("sample_weight"),
-            n_jobs=n_jobs,
-            verbose=verbose,
-            dtype=dtype,
-        )
+        weight = fit_params.get("sample_weight")
+        return fit_kernel_logistic_bank(self, X, y, code, kind, sample_weight=weight, **options)
 
-    def decision_function(self, X) -> NDArray[np.float64]:
+    def decision_function(self, X) -> Floats:
         """Return the log-odds of the second class.
 
         Parameters
@@ -281,10 +250,10 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
         """
         return self._margins(X)
 
-    def _margins(self, X, block_entries: int = 2**20) -> NDArray[np.float64]:
+    def _margins(self, X, block_entries: int = 2**20) -> Floats:
         """Return the log-odds; kernel matrices have up to ``block_entries`` entries (8 MB)."""
         check_is_fitted(self)
-        sparse = accepted_sparse(self.kernel_.precomputed)
+        sparse = False if self.kernel_.precomputed else "csr"
         X = in_known_numbers(X)
         X = validate_data(self, X, accept_sparse=sparse, dtype=np.float64, reset=False)
         X = without_duplicates(X)
@@ -300,52 +269,8 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
             f[first : first + size] = self.dual_coef_[0] @ K + self.intercept_[0]
         return f
 
-    def predict(self, X) -> NDArray[Any]:
-        """Return the more probable class of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        positive = self.decision_function(X) > 0
-        return self.classes_[positive.astype(np.intp)]
-
-    def predict_proba(self, X) -> NDArray[np.float64]:
-        """Return the probabilities of both classes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, 2)
-            Columns in the order of ``classes_``.
-        """
-        f = self.decision_function(X)
-        return np.column_stack([expit(-f), expit(f)])
-
-    def predict_log_proba(self, X) -> NDArray[np.float64]:
-        """Return the logarithms of the probabilities, without underflow.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, 2)
-        """
-        f = self.decision_function(X)
-        return np.column_stack([log_expit(-f), log_expit(f)])
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.sparse = self.kernel != "precomputed"
         return tags
@@ -354,23 +279,23 @@ class KernelLogisticRegression(ClassifierMixin, BaseEstimator):
 class _Problem(NamedTuple):
     classes: NDArray[Any]
     kernel: Kernel
-    support: NDArray[np.intp]
+    support: Places
     vectors: Any
-    K: NDArray[np.float64]
-    positive: NDArray[np.bool_]
-    weights: NDArray[np.float64]
+    K: Floats
+    positive: Flags
+    weights: Floats
 
 
 class KernelLogisticPath(NamedTuple):
     """Kernel logistic regressions for several C; see :func:`kernel_logistic_path`."""
 
-    Cs: NDArray[np.float64]
+    Cs: Floats
     """The values of C in the given order, shape (m,)."""
-    dual_coef: NDArray[np.float64]
+    dual_coef: Floats
     """Dual coefficients, shape (m, n); 0 for samples of weight 0."""
-    intercept: NDArray[np.float64]
+    intercept: Floats
     """Biases, shape (m,)."""
-    n_iter: NDArray[np.intp]
+    n_iter: Places
     """Newton steps, shape (m,)."""
 
 

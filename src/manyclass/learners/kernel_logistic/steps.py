@@ -20,18 +20,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
-from manyclass.learners.kernel_logistic.loss import (
-    EPSILON,
-    ROUNDING,
-    TINY,
-    Array,
-    Loss,
-    Point,
-)
+from manyclass._lib.arrays import Floats
+from manyclass.learners.kernel_logistic.loss import EPSILON, ROUNDING, TINY, Loss, Point
 from manyclass.learners.kernel_logistic.low_rank import golden_sequence, low_rank_factor
 from manyclass.learners.kernel_logistic.symmetric_products import symmetric_product
 
-Solver = Callable[[Array], Array]
+Solver = Callable[[Floats], Floats]
 """Applies the inverse of a matrix, or of an approximation, to a vector."""
 
 # A choice: an error below a tenth of a tolerance is neglected. Smaller values cost steps.
@@ -67,35 +61,21 @@ class IndefiniteKernelError(ValueError):
 class Direction(NamedTuple):
     """A Newton direction."""
 
-    a: Array
+    a: Floats
     b: float
-    Ka: Array
-    slope: float
-    """Directional derivative of the objective at the current point."""
-    exhausted: bool
-    """Whether conjugate gradients stopped at their limit of products."""
+    Ka: Floats
+    slope: float  # directional derivative of the objective at the current point
+    exhausted: bool  # whether conjugate gradients stopped at their limit of products
 
 
 class Newton:
-    """Newton's method for one kernel matrix.
+    """Newton's method for one kernel matrix; F is the factor of K = F'F if K has low rank.
 
-    Parameters
-    ----------
-    K : array of shape (n, n)
-    bound : array of shape (n,)
-        C times the sample weights.
-    size : float
-        Size of the terms that the entries of K were computed from. It separates rounding errors
-        from negative eigenvalues.
-    settings : Settings, optional
-
-    Attributes
-    ----------
-    F : array of shape (r, n) or None
-        The factor of K = F'F, if K has low rank.
+    ``size`` is the size of the terms that the entries of K were computed from. It separates
+    rounding errors from negative eigenvalues.
     """
 
-    def __init__(self, K: Array, bound: Array, size: float, settings: Settings | None = None):
+    def __init__(self, K: Floats, bound: Floats, size: float, settings: Settings | None = None):
         self.settings = Settings() if settings is None else settings
         self.K, self.size, self.exact = K, size, len(K) <= self.settings.n_direct
         self.shares, self.F = _continuation(K, bound), None
@@ -114,7 +94,7 @@ class Newton:
         self.factor = exact if self.exact else _factor_partly(self.K, self.n_landmarks)
 
     def minimise(
-        self, loss: Loss, tol: float, max_iter: int, start: tuple[Array, float] | None
+        self, loss: Loss, tol: float, max_iter: int, start: tuple[Floats, float] | None
     ) -> tuple[Point, int]:
         """Return the minimum, as far as float64 resolves it, and the number of steps."""
         at, n_iter = self._begin(loss, max_iter, start)
@@ -131,7 +111,7 @@ class Newton:
         return self._polish(loss, at, tol, n_iter, max_iter)
 
     def _begin(
-        self, loss: Loss, max_iter: int, start: tuple[Array, float] | None
+        self, loss: Loss, max_iter: int, start: tuple[Floats, float] | None
     ) -> tuple[Point, int]:
         """Return the given point, or the result of continuation in C, and the number of steps."""
         zeros = np.zeros(len(loss.bound))
@@ -147,10 +127,7 @@ class Newton:
     def _descend(
         self, loss: Loss, at: Point, tol: float, n_iter: int, max_iter: int
     ) -> tuple[Point, int]:
-        """Take steps until the gradient is below ``tol``, or stagnates because of rounding.
-
-        With a direct factorisation, one more step follows: it squares the error.
-        """
+        """Take steps until the gradient is below ``tol``, or stagnates because of rounding."""
         while n_iter < max_iter:
             met = at.gradient <= tol
             if met and not self.exact:
@@ -219,7 +196,7 @@ class Newton:
         limit = max(10, int(self.settings.max_products * len(at.a)))
         return _direction(self.K, loss, at, self.factor, self.size, limit)
 
-    def rounding(self, a: Array) -> float:
+    def rounding(self, a: Floats) -> float:
         """Return a bound of the error of the gradient if K a is computed in float64.
 
         Margins have an error of EPSILON times the size of the terms, p at most a fourth of
@@ -228,23 +205,23 @@ class Newton:
         return 0.25 * EPSILON * self.size * float(np.abs(a).sum() * np.sqrt(len(a)))
 
 
-def _continuation(K: Array, bound: Array, first: float = 1.0, factor: float = 10.0) -> list[float]:
+def _continuation(K: Floats, bound: Floats, factor: float = 10.0) -> list[float]:
     """Return increasing shares of C: continuation takes one Newton step for each.
 
     From a = 0, a large C makes B ill-conditioned. If margins grow with C, W stays small; these
-    steps are saved later. C times the mean diagonal of K begins at ``first`` and grows by
-    ``factor``: a choice, smaller factors take more steps.
+    steps are saved later. C times the mean diagonal of K begins at 1 and grows by ``factor``: a
+    choice, smaller factors take more steps.
     """
-    size = float(np.diagonal(K).mean() * bound.max()) / first
+    size = float(np.diagonal(K).mean() * bound.max())
     n_steps = int(np.ceil(np.log(size) / np.log(factor))) if size > 1 else 0
     return [factor**m / size for m in range(n_steps)]
 
 
-_Factor = Callable[[Array], Solver]
+_Factor = Callable[[Floats], Solver]
 """Given W^1/2, returns a solver for B, or for its preconditioner."""
 
 
-def _cholesky_solver(matrix: Array) -> Solver:
+def _cholesky_solver(matrix: Floats) -> Solver:
     if len(matrix) == 0:  # a kernel of zeros; LAPACK rejects empty matrices
         return lambda v: v
     try:
@@ -254,11 +231,11 @@ def _cholesky_solver(matrix: Array) -> Solver:
     return lambda v: dpotrs(upper, v)[0]
 
 
-def _factor_exactly(K: Array, root: Array) -> Solver:
+def _factor_exactly(K: Floats, root: Floats) -> Solver:
     return _cholesky_solver(newton_matrix(K, root))
 
 
-def newton_matrix(K: Array, root: Array) -> Array:
+def newton_matrix(K: Floats, root: Floats) -> Floats:
     """Return B = I + W^1/2 K W^1/2."""
     B = K * root
     B *= root[:, None]
@@ -266,7 +243,7 @@ def newton_matrix(K: Array, root: Array) -> Array:
     return B
 
 
-def _factor_partly(K: Array, n_landmarks: int) -> _Factor:
+def _factor_partly(K: Floats, n_landmarks: int) -> _Factor:
     """Precondition by a partial Cholesky factorisation: K is replaced by F'F + D, D diagonal.
 
     Pivots (landmarks) are drawn in proportion to the residual diagonal (Y. Chen, E. N. Epperly,
@@ -285,7 +262,7 @@ def _factor_partly(K: Array, n_landmarks: int) -> _Factor:
         total, m = np.cumsum(rest), m + 1
     F = F[:m]
 
-    def factor(root: Array) -> Solver:
+    def factor(root: Floats) -> Solver:
         """Return a solver for I + W^1/2 (F'F + D) W^1/2, by the Woodbury identity."""
         outer = 1.0 / np.sqrt(1.0 + root**2 * rest)
         V = F * (root * outer)
@@ -293,7 +270,7 @@ def _factor_partly(K: Array, n_landmarks: int) -> _Factor:
         inner.flat[:: len(inner) + 1] += 1.0
         solve_inner = _cholesky_solver(inner)
 
-        def solve(v: Array) -> Array:
+        def solve(v: Floats) -> Floats:
             v = outer * v
             return outer * (v - solve_inner(V @ v) @ V)
 
@@ -303,7 +280,7 @@ def _factor_partly(K: Array, n_landmarks: int) -> _Factor:
 
 
 def _direction(
-    K: Array, loss: Loss, at: Point, factor: _Factor, size: float, limit: int
+    K: Floats, loss: Loss, at: Point, factor: _Factor, size: float, limit: int
 ) -> Direction:
     """Solve B y + W^1/2 db = W^1/2 K r for y with W^1/2 y = r + da, and sum(a + da) = 0.
 
@@ -354,7 +331,7 @@ def _direction(
     return Direction(da, db, Kda, slope, products == limit)
 
 
-def _low_rank_direction(F: Array, loss: Loss, at: Point) -> Direction:
+def _low_rank_direction(F: Floats, loss: Loss, at: Point) -> Direction:
     """Solve the same system for K = F'F in the variables u = F a, with f = F'u + b.
 
         (I + F W F') du + F W 1 db = -F r,    1'W F' du + 1'W 1 db = sum(C s (t - p))

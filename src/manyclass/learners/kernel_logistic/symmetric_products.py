@@ -62,10 +62,7 @@ def accurate_product(K, x):
 
 @kernel
 def _add_products(high, low, ks, xs):
-    """Add one product to each partial sum, and its rounding errors to ``low``.
-
-    TwoProduct (Dekker and Veltkamp) and TwoSum (Knuth) give the rounding errors exactly.
-    """
+    """Add products to partial sums, and their exact rounding errors (Dekker, Knuth) to ``low``."""
     for lane in range(len(ks)):
         k, x, before = ks[lane], xs[lane], high[lane]
         product = k * x

@@ -30,11 +30,10 @@ def euclidean(X, Y, out):
 def nearest(D, n_first, own, distances, kept, more):
     """Find the smallest distances of each row to each side, in ascending order.
 
-    The first ``n_first`` columns of D are of side 0, the others of side 1.
-    Outputs are ``distances`` (rows, 2, most), their numbers ``kept`` (rows, 2), and
-    ``more`` (rows, 2), the number of samples that are as near as the last one kept. For
-    leave-one-out, column ``own + i`` of D is row i itself and is skipped; a negative ``own``
-    means that no column is skipped.
+    The first ``n_first`` columns of D are of side 0, the others of side 1. Outputs are
+    ``distances`` (rows, 2, most), their numbers ``kept`` (rows, 2), and ``more`` (rows, 2), the
+    number of samples that are as near as the last one kept. For leave-one-out, column ``own + i``
+    of D is row i itself and is skipped; a negative ``own`` means that no column is skipped.
     """
     for i in range(D.shape[0]):
         left_out = own + i if own >= 0 else -1
