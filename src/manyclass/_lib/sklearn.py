@@ -97,12 +97,7 @@ def in_known_numbers(X):
 
 
 def check_any_rows(
-    estimator,
-    X,
-    reset: bool,
-    *,
-    sparse: tuple[str, ...] = ("csr",),
-    of_any_shape: bool = False,
+    estimator, X, reset: bool, *, sparse: tuple[str, ...] = ("csr",), of_any_shape: bool = False
 ):
     """Check the shape and the feature names of X for a meta-estimator.
 

@@ -13,11 +13,7 @@ from manyclass._lib.sklearn import check_sample_weight
 
 
 def weights_in_use(
-    passed: Mapping[str, Any],
-    X,
-    otherwise: NDArray[np.float64],
-    *,
-    allow_all_zero: bool = False,
+    passed: Mapping[str, Any], X, otherwise: NDArray[np.float64], *, allow_all_zero: bool = False
 ) -> tuple[NDArray[np.float64], Mapping[str, Any]]:
     """Return the weights that the inner estimator gets, and its arguments with checked weights.
 

@@ -101,8 +101,7 @@ _KNOWN: dict[str, _Known] = {
         by_default=False,
     ),
     "coupled-kernel-logistic": _Known(
-        lambda size: CoupledClassifier(KernelLogisticRegression(C=10), cv="loo"),
-        up_to_rows=5_000,
+        lambda size: CoupledClassifier(KernelLogisticRegression(C=10), cv="loo"), up_to_rows=5_000
     ),
     "coupled-boosting": _Known(_coupled_boosting, classes=(2, MOST_CLASSES)),
     "logistic": _Known(lambda size: _logistic(), quick=True),

@@ -332,7 +332,5 @@ def _standardised():
 
 def _one_hot() -> OneHotEncoder:
     return OneHotEncoder(
-        handle_unknown="infrequent_if_exist",
-        min_frequency=2,
-        max_categories=MOST_CATEGORIES,
+        handle_unknown="infrequent_if_exist", min_frequency=2, max_categories=MOST_CATEGORIES
     )

@@ -45,11 +45,7 @@ def _is_report(path: Path) -> bool:
 
 
 def write_page(
-    board: Leaderboard,
-    path: StrPath,
-    *,
-    source: Source | None = None,
-    title: str | None = None,
+    board: Leaderboard, path: StrPath, *, source: Source | None = None, title: str | None = None
 ) -> Path:
     """Write the report of a comparison, completely or not at all.
 

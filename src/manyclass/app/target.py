@@ -41,12 +41,7 @@ def find_target(names: list[str], target: str | None, path: Path) -> str:
 
 
 def read_labels(
-    column: pd.Series,
-    path: Path,
-    *,
-    many: int = 50,
-    continuous: float = 0.2,
-    alone: float = 0.5,
+    column: pd.Series, path: Path, *, many: int = 50, continuous: float = 0.2, alone: float = 0.5
 ) -> pd.Series:
     """Return the classes as they were written, or raise an error that says what is wrong.
 

@@ -27,11 +27,7 @@ LEAST_OPSET = 13  # the first one whose ReduceSum takes the axes as an input (ON
 
 
 def to_onnx(
-    model: Any,
-    *,
-    dtype: DTypeLike = np.float64,
-    opset: int = 17,
-    name: str = "manyclass",
+    model: Any, *, dtype: DTypeLike = np.float64, opset: int = 17, name: str = "manyclass"
 ) -> onnx.ModelProto:
     """Export a fitted classifier as an ONNX graph, for predictions without Python.
 
@@ -192,11 +188,7 @@ def _as_tensor(classes: NDArray[Any]) -> NDArray[Any]:
 
 
 def _make_model(
-    graph: Graph,
-    classifier: Any,
-    dtype: np.dtype[Any],
-    opset: int,
-    name: str,
+    graph: Graph, classifier: Any, dtype: np.dtype[Any], opset: int, name: str
 ) -> onnx.ModelProto:
     from manyclass import __version__
 

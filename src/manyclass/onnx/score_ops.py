@@ -11,21 +11,10 @@ from scipy.sparse import issparse
 from sklearn.svm import SVC, NuSVC
 
 from manyclass import codes
-from manyclass.banks import (
-    PROBABILITY,
-    Bank,
-    ConstantModel,
-    KernelBank,
-    LinearBank,
-)
+from manyclass.banks import PROBABILITY, Bank, ConstantModel, KernelBank, LinearBank
 from manyclass.banks.svm.base_kernel import Kernel
 from manyclass.banks.svm.groups import Group
-from manyclass.banks.svm.numeric_kernels import (
-    LinearKernel,
-    PolyKernel,
-    RBFKernel,
-    SigmoidKernel,
-)
+from manyclass.banks.svm.numeric_kernels import LinearKernel, PolyKernel, RBFKernel, SigmoidKernel
 from manyclass.learners.kernel_logistic.logistic_bank import KernelLogisticBank
 from manyclass.onnx.graph import Graph, Piece, Unsupported
 

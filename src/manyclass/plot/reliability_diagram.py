@@ -107,12 +107,7 @@ class ReliabilityDisplay:
         self.name = name
 
     def plot(
-        self,
-        ax: Any = None,
-        *,
-        name: str | None = None,
-        ref_line: bool = True,
-        **kwargs: Any,
+        self, ax: Any = None, *, name: str | None = None, ref_line: bool = True, **kwargs: Any
     ) -> ReliabilityDisplay:
         """Draw the diagram.
 
@@ -394,11 +389,7 @@ class ReliabilityDisplay:
         names = check_class_names(class_names, columns)
         judged = judged_columns(labels, columns) if per_class or labels is not None else None
         measured = measure(
-            *checked,
-            judged=judged,
-            n_bins=n_bins,
-            strategy=strategy,
-            confidence=confidence,
+            *checked, judged=judged, n_bins=n_bins, strategy=strategy, confidence=confidence
         )
         display = cls(
             measured.curves,

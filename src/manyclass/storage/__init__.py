@@ -91,10 +91,7 @@ def save_model(
 
 
 def load_model(
-    path: str | os.PathLike[str],
-    *,
-    trusted: Sequence[str] = (),
-    max_bytes: int = MAX_BYTES,
+    path: str | os.PathLike[str], *, trusted: Sequence[str] = (), max_bytes: int = MAX_BYTES
 ):
     """Read an estimator from a file that :func:`save_model` wrote.
 
