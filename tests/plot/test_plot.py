@@ -711,3 +711,15 @@ def test_displays_are_documented():
         for name, method in inspect.getmembers(display, callable):
             if not name.startswith("_"):
                 assert "Parameters" in inspect.getdoc(method), (display, name)
+
+
+def test_contradicting_pairs_have_a_cycle():
+    r = contradicting_pairs(np.full((1, 3), 1 / 3), np.log(3))
+    cycle = [[0.5, 0.75, 0.25], [0.25, 0.5, 0.75], [0.75, 0.25, 0.5]]
+    np.testing.assert_allclose(r[0], cycle)
+
+
+def test_lines_of_the_grid_are_constant():
+    lines = regular_grid(4)
+    assert lines.shape == (3, 3, 120, 3)
+    np.testing.assert_allclose(lines[1, 0, :, 1], 0.25)

@@ -19,27 +19,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     The content goes to a temporary file in the same folder. It replaces the earlier file when all
     of it is on the disk. An error or an interrupt removes it. A device, such as ``/dev/null``, is
-    written to directly.
-
-    Parameters
-    ----------
-    path : path
-        The file. A link is followed. Missing folders are created.
-
-    Yields
-    ------
-    binary file
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from manyclass._lib.files import replacing
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "file"
-    ...     with replacing(path) as file:
-    ...         _ = file.write(b"whole")
-    ...     path.read_bytes()
-    b'whole'
+    written to directly. A link is followed. Missing folders are created.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():

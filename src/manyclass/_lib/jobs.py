@@ -46,18 +46,8 @@ def run_tasks(
 ) -> list[Any]:
     """Return ``function(item, *shared, **options)`` for every item, in order.
 
-    Parameters
-    ----------
-    function : callable
-        A function of a module. The workers find it by its name.
-    items : iterable
-        One small argument for each task.
-    *shared : objects
-        Arguments that all tasks share. Arrays, frames and sparse matrices are sent once.
-    n_jobs, verbose, prefer
-        Arguments of :class:`joblib.Parallel`.
-    options : mapping, optional
-        Named arguments that all tasks share. Arrays among them are sent once, too.
+    The function belongs to a module: the workers find it by its name. Arrays, frames and sparse
+    matrices among the arguments that all tasks share are sent once.
     """
     items, options = list(items), options or {}
     data = [*shared, *options.values()]

@@ -34,31 +34,7 @@ class Description:
 
 
 def describe(X: Any, classes: list[Any], target: NDArray[np.intp]) -> Description:
-    """Describe a DataFrame and its target.
-
-    Parameters
-    ----------
-    X : DataFrame
-        Features.
-    classes : list of k labels
-        The classes.
-    target : array of shape (n,)
-        The class of each row, as its place among the classes.
-
-    Returns
-    -------
-    Description
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from manyclass.app.description import describe
-    >>> X = pd.DataFrame({"size": [1.0, np.nan, 3.0], "colour": ["red", "blue", "red"]})
-    >>> found = describe(X, ["a", "b"], np.array([0, 1, 0]))
-    >>> found.kinds, found.missing, found.class_counts
-    ({'number': 1, 'category': 1}, {'size': 1}, {'a': 2, 'b': 1})
-    """
+    """Describe a DataFrame and its target."""
     missing = Counter({str(name): int(X[name].isna().sum()) for name in X.columns})
     counts = np.bincount(target, minlength=len(classes))
     return Description(

@@ -71,14 +71,6 @@ def shuffled_folds(n_folds: int, y: NDArray[np.intp], random_state: int) -> list
 
     A class with fewer rows than folds is spread over as many folds as it has rows; a
     row that is the only one of its class is never left out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.app.folding import shuffled_folds
-    >>> folds = shuffled_folds(3, np.array([0, 0, 0, 1, 1, 2]), random_state=0)
-    >>> [len(test) for train, test in folds]
-    [2, 2, 1]
     """
     order = np.random.RandomState(random_state).permutation(len(y))
     n_classes = int(y.max()) + 1

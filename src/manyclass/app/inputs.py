@@ -57,15 +57,7 @@ def encode(y: ArrayLike, n: int) -> tuple[list[Any], NDArray[np.intp]]:
 
 
 def size_of(target: NDArray[np.intp], n_folds: int) -> Size:
-    """Return the size of the data, by which candidates are chosen.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.app.inputs import size_of
-    >>> size_of(np.repeat([0, 1], [20, 7]), n_folds=5)
-    Size(rows=27, classes=2, rarest=5)
-    """
+    """Return the size of the data, by which candidates are chosen."""
     counts = np.bincount(target)
     # The only row of a class is never left out.
     left = np.maximum(1, counts - -(-counts // n_folds))
@@ -73,16 +65,7 @@ def size_of(target: NDArray[np.intp], n_folds: int) -> Size:
 
 
 def draw(y: NDArray[np.intp], n: int, random_state: int) -> NDArray[np.intp]:
-    """Draw about ``n`` rows, stratified by class, with at least two of each class if it has them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.app.inputs import draw
-    >>> y = np.repeat([0, 1, 2], [70, 28, 2])
-    >>> np.bincount(y[draw(y, 20, random_state=0)])
-    array([14,  6,  2])
-    """
+    """Draw about ``n`` rows, stratified by class; at least two of each class if it has them."""
     if n >= len(y):
         return np.arange(len(y))
     rng = np.random.RandomState(random_state)
@@ -95,29 +78,7 @@ def draw(y: NDArray[np.intp], n: int, random_state: int) -> NDArray[np.intp]:
 
 
 def sample(X: Any, y: Any, rows: int | None, *, random_state: int = 0) -> tuple[Any, Any]:
-    """Draw about so many rows, stratified by class, in the order of the table.
-
-    Parameters
-    ----------
-    X, y : DataFrame and Series
-        As :func:`~manyclass.app.tables.read_table` returns them.
-    rows : int or None
-        The number of rows, or None for all. At least two of each class are kept.
-    random_state : int, default=0
-        The seed.
-
-    Returns
-    -------
-    X, y : DataFrame and Series
-
-    Examples
-    --------
-    >>> from manyclass.app.inputs import sample
-    >>> from manyclass.app.tables import read_table
-    >>> X, y = sample(*read_table("iris"), 30)
-    >>> y.value_counts().to_dict()
-    {'setosa': 10, 'versicolor': 10, 'virginica': 10}
-    """
+    """Return the table, or about so many rows of it, drawn by class and in their order."""
     if rows is None:
         return X, y
     if rows < 2:

@@ -306,12 +306,5 @@ class Leaderboard:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join names for a sentence.
-
-    Examples
-    --------
-    >>> from manyclass.app.leaderboard import listed
-    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
-    ('a', 'a and b', 'a, b and c')
-    """
+    """Join names for a sentence."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -14,24 +14,9 @@ def check_output(
 ) -> None:
     """Raise an error if a file cannot be written, or must not be.
 
-    Parameters
-    ----------
-    path : path
-        The output file.
-    inputs : iterable of paths
-        Input files, which are never replaced. Names of data sets may be among them.
-    force : bool, default=False
-        Whether an existing file may be replaced. A device such as ``/dev/null`` is written to
-        in any case.
-    new_folder : bool, default=False
-        Whether missing folders will be created.
-
-    Examples
-    --------
-    >>> from manyclass.app.outputs import check_output
-    >>> check_output(".")
-    Traceback (most recent call last):
-    ValueError: . is a folder. Name a file in it.
+    Inputs are never replaced; names of data sets may be among them. Another file is replaced only
+    by ``force``. A device such as ``/dev/null`` is written to in any case. ``new_folder`` says that
+    missing folders will be created.
     """
     path = Path(path)
     if path.is_dir():

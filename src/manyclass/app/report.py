@@ -15,17 +15,7 @@ THEME = {"#000000": "currentColor", "#666666": "var(--muted, #666)"}
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Align columns for a terminal: the first to the left, the others to the right.
-
-    Examples
-    --------
-    >>> from manyclass.app.report import text_table
-    >>> print(text_table(["model", "loss"], [["a", "0.5"], ["long name", "10.25"]]))
-    model       loss
-    ----------------
-    a            0.5
-    long name  10.25
-    """
+    """Align columns for a terminal: the first to the left, the others to the right."""
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     lines = [
         "  ".join(
@@ -39,15 +29,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 @contextmanager
 def page_style() -> Iterator[None]:
-    """Set the style of figures for a page: text stays text, and backgrounds are transparent.
-
-    Examples
-    --------
-    >>> from manyclass.app.report import page_style
-    >>> with page_style():  # doctest: +SKIP
-    ...     figure = Figure()
-    ...     display.plot(ax=figure.subplots())
-    """
+    """Set the style of figures for a page: text stays text, and backgrounds are transparent."""
     from matplotlib import rc_context
 
     style: Any = {
@@ -69,29 +51,8 @@ def inline_svg(figure: Any, *, name: str, description: str) -> str:
     """Write a matplotlib figure as SVG that can stand in an HTML page among others.
 
     Identifiers begin with the name, so that those of several figures differ. Black becomes the
-    text colour of the page, and fonts are those of the page. The figure scales with its
-    container.
-
-    Parameters
-    ----------
-    figure : matplotlib Figure
-        Drawn within :func:`page_style`.
-    name : str
-        A name that no other figure of the page has.
-    description : str
-        A description for readers who do not see the figure.
-
-    Returns
-    -------
-    str
-        An ``svg`` element; text from the figure is escaped.
-
-    Examples
-    --------
-    >>> from manyclass.app.report import inline_svg, page_style
-    >>> with page_style():  # doctest: +SKIP
-    ...     inline_svg(figure, name="f1", description="A line that rises.")
-    '<svg viewBox="0 0 144 144" ... role="img" aria-label="A line that rises.">...</svg>'
+    text colour of the page, and fonts are those of the page. The figure, drawn within
+    :func:`page_style`, scales with its container. The description is for readers who do not see it.
     """
     buffer = io.BytesIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))

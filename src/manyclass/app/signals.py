@@ -96,12 +96,7 @@ def ending_in_order(repeat_after: float = 0.5) -> Iterator[None]:
 
     A second such signal ends the process at once. Signals that are ignored (``nohup``) or have a
     handler are left alone. Ctrl-C raises a ``KeyboardInterrupt`` as usual. If Python loses one of
-    these exceptions, it is raised again.
-
-    Parameters
-    ----------
-    repeat_after : float, default=0.5
-        Seconds between checks for lost exceptions.
+    these exceptions, it is raised again after at most ``repeat_after`` seconds.
     """
     is_main = threading.current_thread() is threading.main_thread()
     before = {x: signal.getsignal(x) for x in (signal.SIGINT, *ENDINGS) if is_main}

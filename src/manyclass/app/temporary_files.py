@@ -16,14 +16,8 @@ def registered_files(folder: str = "/dev/shm", room: int = 2_000_000_000) -> Ite
 
     By default joblib creates a folder in shared memory, and then starts the process that removes
     it: an interrupt in between leaves the folder for good. In a folder that it is given, joblib
-    creates nothing before that process knows the name.
-
-    Parameters
-    ----------
-    folder : str, default="/dev/shm"
-        The folder that joblib itself would choose.
-    room : int, default=2_000_000_000
-        The free bytes that joblib asks for there.
+    creates nothing before that process knows the name. ``folder`` is the one that joblib itself
+    would choose, if it has ``room`` bytes free.
     """
     if "JOBLIB_TEMP_FOLDER" in os.environ or not _has_room(folder, room):
         yield

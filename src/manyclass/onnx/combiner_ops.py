@@ -35,15 +35,7 @@ ITERATIVE = (HastieTibshirani, KullbackLeibler, LeastSquares, Zadrozny)
 
 
 def plan_combiner(combiner: Combiner, code: Code, weights: Array) -> Piece:
-    """Return the piece (l, n) -> (k, n) of a combiner.
-
-    Parameters
-    ----------
-    combiner : Combiner
-    code : int8 array of shape (k, l)
-    weights : array of shape (l,)
-        Weights of the columns.
-    """
+    """Return the piece (l, n) -> (k, n) of a combiner; code (k, l), weights of columns (l,)."""
     if type(combiner) in _PLANS:
         return _PLANS[type(combiner)](combiner, code, weights)
     remedy = "Use 'wlw2' on one-vs-one, 'normalize' on one-vs-rest or 'noniterative' on any code"

@@ -31,21 +31,8 @@ def import_onnx() -> Any:
 class Graph:
     """The nodes and constants of a graph.
 
-    Parameters
-    ----------
-    max_bytes : int, default=2**31 - 2**20
-        The most bytes of constants: protobuf's limit of 2 GB, less 1 MB for the nodes.
-    small : int, default=64
-        Equal constants of up to so many entries are stored once.
-
-    Examples
-    --------
-    >>> from manyclass.onnx.graph import Graph
-    >>> graph = Graph()
-    >>> graph.call("Add", "X", 1.0)
-    'add_1'
-    >>> [node.op_type for node in graph.nodes], len(graph.constants)
-    (['Add'], 1)
+    Constants may have ``max_bytes``: protobuf's limit of 2 GB, less 1 MB for the nodes. Equal
+    constants of up to ``small`` entries are stored once.
     """
 
     def __init__(self, *, max_bytes: int = 2**31 - 2**20, small: int = 64) -> None:

@@ -22,14 +22,7 @@ Array = NDArray[np.float64]
 
 
 def plan_scores(bank: Bank, code: NDArray[np.int8], n_features: int) -> Piece:
-    """Return the piece (d, n) -> (l, n) of a fitted bank.
-
-    Parameters
-    ----------
-    bank : Bank
-    code : int8 array of shape (k, l)
-    n_features : d
-    """
+    """Return the piece (d, n) -> (l, n) of a fitted bank, for a code of shape (k, l)."""
     if type(bank) is LinearBank:
         margins = _linear(bank.coef.T, bank.intercept)
         return _with_link(margins, bank.kind == PROBABILITY, bank.huber)

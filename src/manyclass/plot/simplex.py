@@ -354,15 +354,6 @@ def regular_grid(n_lines: int, n_points: int = 120) -> Floats:
     """Return lines ``p_c = t / n_lines`` of constant probability, for each class c.
 
     Each line has ``n_points`` points.
-
-    Examples
-    --------
-    >>> from manyclass.plot.simplex import regular_grid
-    >>> lines = regular_grid(4)
-    >>> lines.shape
-    (3, 3, 120, 3)
-    >>> lines[1, 0, :, 1]
-    array([0.25, 0.25, ..., 0.25, 0.25])
     """
     t = np.arange(1, n_lines)[:, None] / n_lines
     # Not on the sides, where pairwise probabilities would be 0 / 0.
@@ -373,17 +364,7 @@ def regular_grid(n_lines: int, n_points: int = 120) -> Floats:
 
 
 def contradicting_pairs(p: Floats, disagreement: float) -> Floats:
-    """Return pairwise probabilities, shape (n, 3, 3), of p with a cycle in their log-odds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.plot.simplex import contradicting_pairs
-    >>> contradicting_pairs(np.full((1, 3), 1 / 3), np.log(3)).round(2)
-    array([[[0.5 , 0.75, 0.25],
-            [0.25, 0.5 , 0.75],
-            [0.75, 0.25, 0.5 ]]])
-    """
+    """Return pairwise probabilities, shape (n, 3, 3), of p with a cycle in their log-odds."""
     logs = np.log(p)
     return expit(logs[:, :, None] - logs[:, None, :] + disagreement * CYCLE)
 

@@ -105,16 +105,7 @@ _NAME_OF: dict[Place, str] = {
 
 
 def identifier(cls: type) -> str:
-    """Return the identifier of a class, or its full name if it is not one of ours.
-
-    Examples
-    --------
-    >>> from sklearn.svm import SVC
-    >>> from manyclass import CoupledSVC
-    >>> from manyclass.storage.identifiers import identifier
-    >>> identifier(CoupledSVC), identifier(SVC)
-    ('manyclass.CoupledSVC', 'sklearn.svm._classes.SVC')
-    """
+    """Return the identifier of a class, or its full name if it is not one of ours."""
     full_name = f"{cls.__module__}.{cls.__qualname__}"
     return _NAME_OF.get((cls.__module__, cls.__name__), full_name)
 
