@@ -12,21 +12,7 @@ from scipy.special import expit
 from manyclass._lib.messages import distinct_names
 from manyclass.combiners.coupling import couple
 from manyclass.metrics import check_predictions
-from manyclass.plot._drawing import (
-    COLORS,
-    MARKERS,
-    axes_for,
-    check_class_names,
-    class_labels,
-    legend_label,
-    literal,
-    merged,
-    probabilities_of,
-    require_matplotlib,
-    room,
-    set_title,
-    without_tex,
-)
+from manyclass.plot import _drawing as drawing
 
 if TYPE_CHECKING:
     from manyclass.combiners.coupling import CouplingRule
@@ -118,15 +104,15 @@ class SimplexDisplay:
         -------
         display : SimplexDisplay
         """
-        names = check_class_names(self.class_names, range(3))
+        names = drawing.check_class_names(self.class_names, range(3))
         points = None if self.p is None else _check_three(np.asarray(self.p, dtype=np.float64), "p")
         lines = None if self.grid is None else _check_grid(np.asarray(self.grid, dtype=np.float64))
-        self.ax_ = axes_for(self, ax, figsize=(5.0, 4.6))
+        self.ax_ = drawing.axes_for(self, ax, figsize=(5.0, 4.6))
         self.figure_ = self.ax_.figure
         self._draw_frame(names)
         self.grid_ = None if lines is None else self._draw_grid(lines)
         self.points_ = [] if points is None else self._draw_points(points, names, kwargs)
-        set_title(self.ax_, self.name if name is None else name)
+        drawing.set_title(self.ax_, self.name if name is None else name)
         return self
 
     def _draw_frame(self, names: list[Any]) -> None:
@@ -146,7 +132,7 @@ class SimplexDisplay:
     def _name_corners(self, names: list[Any]) -> None:
         """Write the names at the corners; the two at the bottom share the width."""
         width = 1 + 2 * MARGIN
-        letters = room(self.ax_, HEIGHT / width)[0]
+        letters = drawing.room(self.ax_, HEIGHT / width)[0]
         shown = distinct_names(names, int(np.clip(letters / 2 - 2, 4, 24)))
         self.corners_ = []
         for name, corner, edge, side in zip(
@@ -155,27 +141,35 @@ class SimplexDisplay:
             # Centred under the corner, but within the axes.
             fits = len(name) * width / letters <= 2 * MARGIN
             x, ha = (corner, "center") if fits else (edge, side)
-            self.corners_.append(self.ax_.text(x, -0.03, literal(name), ha=ha, va="top"))
+            self.corners_.append(self.ax_.text(x, -0.03, drawing.literal(name), ha=ha, va="top"))
         x, y = CORNERS[2]
-        self.corners_.append(self.ax_.text(x, y + 0.03, literal(shown[2]), ha="center"))
-        without_tex(self.corners_)
+        self.corners_.append(self.ax_.text(x, y + 0.03, drawing.literal(shown[2]), ha="center"))
+        drawing.without_tex(self.corners_)
 
     def _draw_points(self, p: Floats, names: list[Any], kwargs: dict[str, Any]) -> list[Any]:
         xy = p @ CORNERS
         style = {"s": 22, "alpha": 0.75, "edgecolors": "white", "linewidths": 0.4, "zorder": 2}
         if self.target is None:
-            return [self.ax_.scatter(*xy.T, **_point_style({"color": COLORS[0]} | style, kwargs))]
+            return [
+                self.ax_.scatter(
+                    *xy.T, **_point_style({"color": drawing.COLORS[0]} | style, kwargs)
+                )
+            ]
         target = np.asarray(self.target)
         points = []
         for c, name in enumerate(distinct_names(names)):
-            of_class = {"color": COLORS[c], "marker": MARKERS[c], "label": legend_label(name)}
+            of_class = {
+                "color": drawing.COLORS[c],
+                "marker": drawing.MARKERS[c],
+                "label": drawing.legend_label(name),
+            }
             points.append(
                 self.ax_.scatter(*xy[target == c].T, **_point_style(of_class | style, kwargs))
             )
         legend = self.ax_.legend(
             handles=points, title="true class", loc="upper right", frameon=False, fontsize="small"
         )
-        without_tex(legend.get_texts())
+        drawing.without_tex(legend.get_texts())
         return points
 
     def _draw_grid(self, lines: Floats) -> Any:
@@ -184,7 +178,7 @@ class SimplexDisplay:
         return self.ax_.add_collection(
             LineCollection(
                 list((lines @ CORNERS).reshape(-1, lines.shape[2], 2)),
-                colors=np.repeat(COLORS[:3], lines.shape[1]).tolist(),
+                colors=np.repeat(drawing.COLORS[:3], lines.shape[1]).tolist(),
                 lw=0.9,
                 zorder=1.2,
             )
@@ -234,8 +228,8 @@ class SimplexDisplay:
         >>> SimplexDisplay.from_estimator(model, X[1::2], y[1::2])  # doctest: +SKIP
         <manyclass.plot.simplex.SimplexDisplay object at ...>
         """
-        require_matplotlib(f"{cls.__name__}.from_estimator")
-        p = probabilities_of(estimator, X)
+        drawing.require_matplotlib(f"{cls.__name__}.from_estimator")
+        p = drawing.probabilities_of(estimator, X)
         classes = estimator.classes_
         return cls.from_predictions(
             y, p, classes=classes, class_names=class_names, name=name, ax=ax, **kwargs
@@ -284,10 +278,10 @@ class SimplexDisplay:
         >>> SimplexDisplay.from_predictions(["a", "b", "c"], p)  # doctest: +SKIP
         <manyclass.plot.simplex.SimplexDisplay object at ...>
         """
-        require_matplotlib(f"{cls.__name__}.from_predictions")
+        drawing.require_matplotlib(f"{cls.__name__}.from_predictions")
         _check_three(np.asarray(y_prob), "y_prob")
         target, p, _ = check_predictions(y_true, y_prob, classes, None)
-        names = check_class_names(class_names, class_labels(y_true, classes))
+        names = drawing.check_class_names(class_names, drawing.class_labels(y_true, classes))
         return cls(p, target=target, class_names=names, name=name).plot(ax, **kwargs)
 
     @classmethod
@@ -338,7 +332,7 @@ class SimplexDisplay:
         >>> SimplexDisplay.from_rule("ht", disagreement=2.0)  # doctest: +SKIP
         <manyclass.plot.simplex.SimplexDisplay object at ...>
         """
-        require_matplotlib(f"{cls.__name__}.from_rule")
+        drawing.require_matplotlib(f"{cls.__name__}.from_rule")
         if n_lines < 2:
             raise ValueError(f"n_lines must be at least 2, got {n_lines}.")
         if not np.isfinite(disagreement):
@@ -374,7 +368,7 @@ def _point_style(defaults: dict[str, Any], given: dict[str, Any]) -> dict[str, A
 
     if "c" in given:
         defaults = {key: value for key, value in defaults.items() if key != "color"}
-    return merged(defaults, given, PathCollection)
+    return drawing.merged(defaults, given, PathCollection)
 
 
 def _triangle() -> Any:
