@@ -11,20 +11,19 @@ from manyclass import __version__
 from manyclass.app import compare as comparing
 from manyclass.app import fit as fitting
 from manyclass.app import predict as predicting
-from manyclass.app.signals import Terminated, end_process, ending_in_order, exit_code
-from manyclass.app.temporary_files import registered_files
+from manyclass.app import signals
 
 
 def run() -> None:
     """Run the command line and end the process (the entry point of ``manyclass``)."""
-    end_process(main())
+    signals.end_process(main())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     arguments = _parser().parse_args(argv)
     try:
-        with ending_in_order(), registered_files():
+        with signals.ending_in_order(), signals.registered_files():
             return arguments.run(arguments)
     except BrokenPipeError:  # the reader of the output has closed it, as "head" does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -41,9 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _interrupted(command: str, interrupt: KeyboardInterrupt) -> int:
-    word = "terminated" if isinstance(interrupt, Terminated) else "interrupted"
+    word = "terminated" if isinstance(interrupt, signals.Terminated) else "interrupted"
     print(f"{word}; nothing kept", file=sys.stderr)
-    return exit_code(interrupt)
+    return signals.exit_code(interrupt)
 
 
 def _parser() -> argparse.ArgumentParser:

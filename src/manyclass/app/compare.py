@@ -21,10 +21,9 @@ from manyclass._lib.messages import quoted
 from manyclass.app.candidates import NAMES, Candidate, choose, from_mapping, seeded
 from manyclass.app.class_names import one_line
 from manyclass.app.columns import column_transformer
-from manyclass.app.description import describe
 from manyclass.app.folding import check_folds, make_folds, notes_on_folds
 from manyclass.app.inputs import as_frame, draw, encode, sample, size_of
-from manyclass.app.leaderboard import Entry, Leaderboard
+from manyclass.app.leaderboard import Entry, Leaderboard, describe
 from manyclass.app.measuring import (
     METRICS,
     Failed,

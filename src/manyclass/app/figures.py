@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manyclass.app.class_names import as_text, short_names
+from manyclass.app.contents import LIMITS
 from manyclass.app.leaderboard import Entry, Leaderboard
-from manyclass.app.limits import LIMITS
 from manyclass.app.report import inline_svg, page_style
 
 COLORS = ("#0072B2", "#D55E00")  # M. Okabe, K. Ito (2008), Color universal design

@@ -26,27 +26,11 @@ Floats = NDArray[np.float64]
 Metric = Callable[[NDArray[np.intp], Floats], float]
 
 
-def _log_loss(y: NDArray[np.intp], p: Floats) -> float:
-    return float(log_loss(y, p, labels=np.arange(p.shape[1])))
-
-
-def _brier(y: NDArray[np.intp], p: Floats) -> float:
-    return float(brier_score_loss(y, p, labels=np.arange(p.shape[1])))
-
-
-def _error(y: NDArray[np.intp], p: Floats) -> float:
-    return float(np.mean(p.argmax(axis=1) != y))
-
-
-def _calibration(y: NDArray[np.intp], p: Floats) -> float:
-    return classwise_calibration_error(y, p, classes=np.arange(p.shape[1]))
-
-
 METRICS: dict[str, Metric] = {
-    "log-loss": _log_loss,
-    "Brier": _brier,
-    "error": _error,
-    "calibration": _calibration,
+    "log-loss": lambda y, p: float(log_loss(y, p, labels=np.arange(p.shape[1]))),
+    "Brier": lambda y, p: float(brier_score_loss(y, p, labels=np.arange(p.shape[1]))),
+    "error": lambda y, p: float(np.mean(p.argmax(axis=1) != y)),
+    "calibration": lambda y, p: classwise_calibration_error(y, p, classes=np.arange(p.shape[1])),
 }
 """Metrics by the names of their columns. For all of them, less is better."""
 
@@ -71,7 +55,7 @@ def make_pipeline(columns: Any, classifier: Any) -> Pipeline:
     """Return a pipeline that converts the columns, dense if the classifier needs that."""
     columns = clone(columns)
     if not get_tags(classifier).input_tags.sparse:
-        columns.set_params(sparse_threshold=0)
+        columns.set_params(sparse_threshold=0.0)
     return Pipeline([("columns", columns), ("classifier", classifier)])
 
 

@@ -12,7 +12,6 @@ from manyclass._lib.messages import distinct_names
 from manyclass.metrics import Strategy, check_predictions
 from manyclass.plot import _drawing as drawing
 from manyclass.plot._reliability_curves import Floats, Reliability, judged_columns, measure
-from manyclass.plot._strip import add_strip, strip_of
 
 DIAGONAL = "perfectly calibrated"
 MOST_NAMED = 10  # a choice: of more curves, the legend names only the worst
@@ -127,7 +126,7 @@ class ReliabilityDisplay:
         self.ax_.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
         if self.histogram is not None:
             self._draw_histogram(np.asarray(self.histogram))
-        elif strip_of(self.ax_) is not None:
+        elif drawing.strip_of(self.ax_) is not None:
             self._make_room()
         self._label_axes()
         return self
@@ -204,9 +203,9 @@ class ReliabilityDisplay:
 
     def _draw_histogram(self, shares: Floats) -> None:
         self._make_room()
-        strip = strip_of(self.ax_)
+        strip = drawing.strip_of(self.ax_)
         if strip is None:
-            strip = add_strip(self.ax_)
+            strip = drawing.add_strip(self.ax_)
         color = "0.45" if self.class_names is not None else self.lines_[0].get_color()
         edges = np.linspace(0, 1, len(shares) + 1)
         self.histogram_ax_ = strip

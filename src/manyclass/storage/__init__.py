@@ -23,21 +23,16 @@ import manyclass
 from manyclass._lib.extras import import_extra
 from manyclass._lib.files import replace_file
 from manyclass._lib.messages import warn
-from manyclass.storage._archive import (
-    DESCRIPTION,
-    MAX_BYTES,
-    check_versions,
-    damaged,
-    describe,
-    parse_description,
-    read_file,
-    warn_of_scikit_learn,
-    with_schema,
-)
+from manyclass.storage import _archive
 from manyclass.storage._checks import check_arrays
 from manyclass.storage._parts import make_derived, without_derived
-from manyclass.storage.identifiers import UnknownIdentifier, full_name, to_identifiers, to_places
-from manyclass.storage.trusted import TRUSTED
+from manyclass.storage.identifiers import (
+    TRUSTED,
+    UnknownIdentifier,
+    full_name,
+    to_identifiers,
+    to_places,
+)
 
 __all__ = ["TRUSTED", "load_model", "read_metadata", "save_model"]
 
@@ -80,18 +75,21 @@ def save_model(
     np.True_
     """
     skops = import_extra("skops.io", _NEED)
-    description = json.dumps(describe(estimator, metadata), indent=2)
+    description = json.dumps(_archive.describe(estimator, metadata), indent=2)
     buffer = io.BytesIO()
     skops.dump(without_derived(estimator), buffer, compression=zipfile.ZIP_STORED)
     with zipfile.ZipFile(buffer, "a") as archive:
-        archive.writestr(DESCRIPTION, description)
+        archive.writestr(_archive.DESCRIPTION, description)
     content = buffer.getvalue()
     _warn_untrusted(_untrusted(skops, content, ()))
-    replace_file(path, with_schema(content, to_identifiers, zipfile.ZIP_DEFLATED))
+    replace_file(path, _archive.with_schema(content, to_identifiers, zipfile.ZIP_DEFLATED))
 
 
 def load_model(
-    path: str | os.PathLike[str], *, trusted: Sequence[str] = (), max_bytes: int = MAX_BYTES
+    path: str | os.PathLike[str],
+    *,
+    trusted: Sequence[str] = (),
+    max_bytes: int = _archive.MAX_BYTES,
 ):
     """Read an estimator from a file that :func:`save_model` wrote.
 
@@ -134,13 +132,13 @@ def load_model(
     """
     path = Path(path)
     skops = import_extra("skops.io", _NEED)
-    content = read_file(path, max_bytes)
-    description = parse_description(path, content)
-    check_versions(path, description)
-    warn_of_scikit_learn(description)
+    content = _archive.read_file(path, max_bytes)
+    description = _archive.parse_description(path, content)
+    _archive.check_versions(path, description)
+    _archive.warn_of_scikit_learn(description)
     allowed = [full_name(name) for name in (*TRUSTED, *trusted)]
     try:
-        content = with_schema(content, to_places)
+        content = _archive.with_schema(content, to_places)
         return _construct(skops, content, allowed)
     except import_module("skops.io.exceptions").UntrustedTypesFoundException as error:
         strange = _untrusted(skops, content, trusted)
@@ -154,10 +152,12 @@ def load_model(
             "manyclass, or fit the model again."
         ) from error
     except Exception as error:
-        raise damaged(path, error) from error
+        raise _archive.damaged(path, error) from error
 
 
-def read_metadata(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+def read_metadata(
+    path: str | os.PathLike[str], *, max_bytes: int = _archive.MAX_BYTES
+) -> dict[str, Any]:
     """Read the description of a stored model, without loading the model.
 
     Parameters
@@ -188,8 +188,8 @@ def read_metadata(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -
     ('manyclass.CoupledSVC', [0, 1, 2], {'rows': 150})
     """
     path = Path(path)
-    description = parse_description(path, read_file(path, max_bytes))
-    check_versions(path, description)
+    description = _archive.parse_description(path, _archive.read_file(path, max_bytes))
+    _archive.check_versions(path, description)
     return description
 
 

@@ -96,6 +96,16 @@ STORABLE: tuple[type, ...] = (
 IDENTIFIERS: dict[str, type] = {f"{PACKAGE}.{cls.__name__}": cls for cls in STORABLE}
 """The present class of each identifier."""
 
+TRUSTED: tuple[str, ...] = (
+    *sorted(IDENTIFIERS),
+    "numpy.dtype",
+    "scipy.sparse._csr.csr_array",
+    "scipy.sparse._csr.csr_matrix",
+)
+"""Names of the types that are loaded without permission. skops itself trusts more: plain Python
+values, numpy's arrays and scikit-learn's estimators. The decision trees of scikit-learn are not
+trusted: its compiled code follows the indices in a tree without a check."""
+
 FORMER: dict[str, str] = {}
 """Identifiers that earlier releases wrote, and the identifiers that replace them."""
 
