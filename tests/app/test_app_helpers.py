@@ -9,13 +9,16 @@ from sklearn.naive_bayes import GaussianNB
 pd = pytest.importorskip("pandas")
 
 from manyclass.app.candidates import Candidate, Size, choose, from_mapping  # noqa: E402
-from manyclass.app.class_names import as_text, one_line  # noqa: E402
 from manyclass.app.columns import DaysSince1970, conform, kinds_of, shown  # noqa: E402
 from manyclass.app.compare import compare  # noqa: E402
 from manyclass.app.inputs import draw, size_of  # noqa: E402
 from manyclass.app.leaderboard import describe, listed  # noqa: E402
 from manyclass.app.outputs import check_output  # noqa: E402
-from manyclass.app.report import text_table  # noqa: E402
+from manyclass.app.report import (  # noqa: E402
+    as_text,
+    one_line,
+    text_table,
+)
 from manyclass.app.snippet import Source, program  # noqa: E402
 from manyclass.app.tables import read_table  # noqa: E402
 

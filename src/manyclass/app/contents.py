@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass import __version__
-from manyclass.app.class_names import as_text, short_names
 from manyclass.app.leaderboard import Entry, Leaderboard, listed
+from manyclass.app.report import as_text, short_names
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
 KINDS = {"number": "numbers", "category": "categories", "bool": "yes or no", "date": "dates"}

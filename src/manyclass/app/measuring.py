@@ -16,8 +16,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
-from manyclass.app.class_names import one_line
 from manyclass.app.leaderboard import FIT, PREDICT
+from manyclass.app.report import one_line
 from manyclass.classifier import CoupledBase
 from manyclass.metrics import classwise_calibration_error
 from manyclass.scores.folds import Fold

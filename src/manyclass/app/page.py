@@ -9,10 +9,10 @@ from typing import Any
 from manyclass._lib.extras import import_extra
 from manyclass._lib.files import replace_file
 from manyclass.app import contents, figures
-from manyclass.app.class_names import as_text, short_names
 from manyclass.app.contents import LIMITS
 from manyclass.app.leaderboard import LEVEL, Leaderboard
 from manyclass.app.outputs import StrPath, check_output
+from manyclass.app.report import as_text, short_names
 from manyclass.app.snippet import Source, program
 
 __all__ = ["Source", "check_report", "render", "write_page"]

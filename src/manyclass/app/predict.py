@@ -24,6 +24,7 @@ from manyclass.app import tables
 from manyclass.app.columns import Kind, conform, import_pandas, shown
 from manyclass.app.fit import notes
 from manyclass.app.outputs import StrPath, check_output
+from manyclass.app.progress import bar_on_stderr
 from manyclass.storage import load_model, read_metadata
 
 if TYPE_CHECKING:
@@ -291,16 +292,10 @@ def _parquet_rows(file: IO[bytes]) -> Iterator[Write]:
 @contextmanager
 def _progress(data_path: StrPath) -> Iterator[Callable[[int], None]]:
     """Yield a function that takes the number of new rows: a bar, on a terminal with rich."""
-    try:
-        console = import_module("rich.console").Console(stderr=True)
-    except ImportError:
-        console = None
-    if console is None or not sys.stderr.isatty():
-        yield lambda n: None
-        return
-    with import_module("rich.progress").Progress(console=console, transient=True) as bar:
-        task = bar.add_task("predicting", total=tables.count_rows(data_path))
-        yield lambda n: bar.advance(task, n)
+    with bar_on_stderr() as bar:
+        total = None if bar is None else tables.count_rows(data_path)
+        task = None if bar is None else bar.add_task("predicting", total=total)
+        yield lambda n: None if bar is None else bar.advance(task, n)
 
 
 # ---------------------------------------------------------------------- command line

@@ -123,7 +123,8 @@ class IncoherenceDisplay:
         heights, _ = np.histogram(values, self.edges_, weights=weight / total)
         self.densities_[right] = heights / np.diff(self.edges_)
         share = "" if self.sample_weight is None else f", weight {total:.3g}"
-        label = f"{word}: {np.count_nonzero(weight)}{share}, median {_median(values, weight):.3f}"
+        median = np.quantile(values, 0.5, weights=weight, method="inverted_cdf")
+        label = f"{word}: {np.count_nonzero(weight)}{share}, median {median:.3f}"
         style = {"fill": True, "facecolor": (color, 0.3), "edgecolor": color, "hatch": hatch}
         self.patches_[right] = self.ax_.stairs(
             self.densities_[right],
@@ -257,7 +258,3 @@ def _check(incoherence: Any, correct: Any, sample_weight: Any) -> tuple[Any, Any
     weight = np.ones(len(values)) if sample_weight is None else check_weight(sample_weight)
     check_consistent_length(values, hits, weight)
     return values, hits, weight
-
-
-def _median(values: Any, weight: Any) -> float:
-    return float(np.quantile(values, 0.5, weights=weight, method="inverted_cdf"))

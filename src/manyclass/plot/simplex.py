@@ -106,7 +106,9 @@ class SimplexDisplay:
         """
         names = drawing.check_class_names(self.class_names, range(3))
         points = None if self.p is None else _check_three(np.asarray(self.p, dtype=np.float64), "p")
-        lines = None if self.grid is None else _check_grid(np.asarray(self.grid, dtype=np.float64))
+        lines = None if self.grid is None else np.asarray(self.grid, dtype=np.float64)
+        if lines is not None and (lines.ndim != 4 or lines.shape[0] != 3 or lines.shape[3] != 3):
+            raise ValueError(f"grid must have shape (3, m, points, 3), got {lines.shape}.")
         self.ax_ = drawing.axes_for(self, ax, figsize=(5.0, 4.6))
         self.figure_ = self.ax_.figure
         self._draw_frame(names)
@@ -117,9 +119,10 @@ class SimplexDisplay:
 
     def _draw_frame(self, names: list[Any]) -> None:
         from matplotlib.collections import LineCollection
+        from matplotlib.patches import Polygon
 
         ax = self.ax_
-        ax.add_patch(_triangle())
+        ax.add_patch(Polygon(CORNERS, closed=True, fill=False, edgecolor="0.2", lw=1, zorder=1))
         middles = (CORNERS[[0, 1, 2]] + CORNERS[[1, 2, 0]]) / 2  # of the sides
         borders = np.stack([middles, np.broadcast_to(CORNERS.mean(axis=0), (3, 2))], axis=1)
         self.regions_ = ax.add_collection(
@@ -369,18 +372,6 @@ def _point_style(defaults: dict[str, Any], given: dict[str, Any]) -> dict[str, A
     if "c" in given:
         defaults = {key: value for key, value in defaults.items() if key != "color"}
     return drawing.merged(defaults, given, PathCollection)
-
-
-def _triangle() -> Any:
-    from matplotlib.patches import Polygon
-
-    return Polygon(CORNERS, closed=True, fill=False, edgecolor="0.2", lw=1, zorder=1)
-
-
-def _check_grid(grid: Floats) -> Floats:
-    if grid.ndim != 4 or grid.shape[0] != 3 or grid.shape[3] != 3:
-        raise ValueError(f"grid must have shape (3, m, points, 3), got {grid.shape}.")
-    return grid
 
 
 def _check_three(p: Floats, argument: str) -> Floats:

@@ -23,16 +23,11 @@ import manyclass
 from manyclass._lib.extras import import_extra
 from manyclass._lib.files import replace_file
 from manyclass._lib.messages import warn
-from manyclass.storage import _archive
+from manyclass.storage import _archive, identifiers
+from manyclass.storage._archive import MAX_BYTES
 from manyclass.storage._checks import check_arrays
 from manyclass.storage._parts import make_derived, without_derived
-from manyclass.storage.identifiers import (
-    TRUSTED,
-    UnknownIdentifier,
-    full_name,
-    to_identifiers,
-    to_places,
-)
+from manyclass.storage.identifiers import TRUSTED, UnknownIdentifier, full_name
 
 __all__ = ["TRUSTED", "load_model", "read_metadata", "save_model"]
 
@@ -82,14 +77,13 @@ def save_model(
         archive.writestr(_archive.DESCRIPTION, description)
     content = buffer.getvalue()
     _warn_untrusted(_untrusted(skops, content, ()))
-    replace_file(path, _archive.with_schema(content, to_identifiers, zipfile.ZIP_DEFLATED))
+    replace_file(
+        path, _archive.with_schema(content, identifiers.to_identifiers, zipfile.ZIP_DEFLATED)
+    )
 
 
 def load_model(
-    path: str | os.PathLike[str],
-    *,
-    trusted: Sequence[str] = (),
-    max_bytes: int = _archive.MAX_BYTES,
+    path: str | os.PathLike[str], *, trusted: Sequence[str] = (), max_bytes: int = MAX_BYTES
 ):
     """Read an estimator from a file that :func:`save_model` wrote.
 
@@ -138,7 +132,7 @@ def load_model(
     _archive.warn_of_scikit_learn(description)
     allowed = [full_name(name) for name in (*TRUSTED, *trusted)]
     try:
-        content = _archive.with_schema(content, to_places)
+        content = _archive.with_schema(content, identifiers.to_places)
         return _construct(skops, content, allowed)
     except import_module("skops.io.exceptions").UntrustedTypesFoundException as error:
         strange = _untrusted(skops, content, trusted)
@@ -155,9 +149,7 @@ def load_model(
         raise _archive.damaged(path, error) from error
 
 
-def read_metadata(
-    path: str | os.PathLike[str], *, max_bytes: int = _archive.MAX_BYTES
-) -> dict[str, Any]:
+def read_metadata(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Read the description of a stored model, without loading the model.
 
     Parameters
