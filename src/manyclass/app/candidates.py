@@ -116,7 +116,8 @@ def choose(
         reasons = {name: _left_out(_KNOWN[name], size) for name in wanted}
         names = [name for name in wanted if reasons[name] is None]
         notes = [f"{name} is left out: {reason}." for name, reason in reasons.items() if reason]
-    return [_make(name, size) for name in names], notes
+    chosen = [Candidate(name, _KNOWN[name].build(size), _KNOWN[name].most_rows) for name in names]
+    return chosen, notes
 
 
 def from_mapping(candidates: Mapping[str, Any] | Iterable[Candidate]) -> list[Candidate]:
@@ -154,11 +155,6 @@ def seeded(estimator: Any, seed: int) -> Any:
         if value is None and (key == "random_state" or key.endswith("__random_state"))
     }
     return estimator.set_params(**open_seeds)
-
-
-def _make(name: str, size: Size) -> Candidate:
-    known = _KNOWN[name]
-    return Candidate(name, known.build(size), known.most_rows)
 
 
 def _left_out(known: _Known, size: Size) -> str | None:

@@ -32,14 +32,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"manyclass {arguments.command}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:
-        return _interrupted(arguments.command, interrupt)
+        return _interrupted(interrupt)
     except RuntimeError as error:  # Python turns an interrupt in a class body into this
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
-        return _interrupted(arguments.command, error.__cause__)
+        return _interrupted(error.__cause__)
 
 
-def _interrupted(command: str, interrupt: KeyboardInterrupt) -> int:
+def _interrupted(interrupt: KeyboardInterrupt) -> int:
     word = "terminated" if isinstance(interrupt, signals.Terminated) else "interrupted"
     print(f"{word}; nothing kept", file=sys.stderr)
     return signals.exit_code(interrupt)

@@ -77,8 +77,10 @@ def _kind_of(column: pd.Series) -> Kind:
     }
     if found in simple:
         return simple[found]
+    if found == "string" and present.str.fullmatch(DATE).all():
+        return "date"
     if found == "string":
-        return _kind_of_text(present)
+        return "bool" if set(present.unique()) <= {"True", "False"} else "category"
     if all(isinstance(value, str | int | float | bool) for value in present):
         return "category"
     strange = next(type(value).__name__ for value in present if not isinstance(value, str))
@@ -86,12 +88,6 @@ def _kind_of(column: pd.Series) -> Kind:
         f"column {column.name!r} holds values of type {strange}: only numbers, text, dates and "
         "booleans can be used. Leave it out, or make several columns of it."
     )
-
-
-def _kind_of_text(present: pd.Series) -> Kind:
-    if present.str.fullmatch(DATE).all():
-        return "date"
-    return "bool" if set(present.unique()) <= {"True", "False"} else "category"
 
 
 def conform(frame: pd.DataFrame, kinds: Mapping[str, Kind], *, first_row: int = 1) -> pd.DataFrame:
@@ -232,10 +228,13 @@ def column_transformer(X: pd.DataFrame) -> ColumnTransformer:
         raise ValueError(f"no column is of use: {_listed(useless)}.")
     if useless:
         warn(f"columns left out: {_listed(useless)}.")
+    one_hot = OneHotEncoder(
+        handle_unknown="infrequent_if_exist", min_frequency=2, max_categories=MOST_CATEGORIES
+    )
     parts = {
         "numbers": (_standardised(), ("number",)),
         "dates": (make_pipeline(DaysSince1970(), _standardised()), ("date",)),
-        "categories": (_one_hot(), ("category", "bool")),
+        "categories": (one_hot, ("category", "bool")),
     }
     chosen = [
         (part, transformer, [name for name, kind in used.items() if kind in of])
@@ -272,9 +271,3 @@ def _standardised():
     # A column that is empty in some fold of a cross-validation stays, as zeros.
     imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     return make_pipeline(imputer, StandardScaler())
-
-
-def _one_hot() -> OneHotEncoder:
-    return OneHotEncoder(
-        handle_unknown="infrequent_if_exist", min_frequency=2, max_categories=MOST_CATEGORIES
-    )

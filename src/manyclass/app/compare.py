@@ -22,14 +22,7 @@ from manyclass.app import inputs
 from manyclass.app.candidates import NAMES, Candidate, choose, from_mapping, seeded
 from manyclass.app.columns import column_transformer
 from manyclass.app.leaderboard import Entry, Leaderboard, describe
-from manyclass.app.measuring import (
-    METRICS,
-    Failed,
-    Measured,
-    compile_kernels,
-    make_pipeline,
-    measure,
-)
+from manyclass.app.measuring import METRICS, Measured, compile_kernels, make_pipeline, measure
 from manyclass.app.report import one_line
 from manyclass.scores.folds import Fold
 
@@ -166,11 +159,11 @@ class _Run(NamedTuple):
         )
         start = time.perf_counter()
         for fold, outcome in enumerate(parallel(tasks), start=1):
-            if isinstance(outcome, Failed):
-                failures.append(outcome.reason)
+            if isinstance(outcome, str):
+                failures.append(outcome)
             else:
                 found.append(outcome)
-            if self.progress is not None and len(failures) <= isinstance(outcome, Failed):
+            if self.progress is not None and len(failures) <= isinstance(outcome, str):
                 seconds, failure = time.perf_counter() - start, next(iter(failures), None)
                 self.progress(Step(candidate.name, place, fold, len(folds), seconds, failure))
         if failures:

@@ -55,7 +55,8 @@ def _add_curve(ax: Any, i: int, entry: Entry, y: Any, p: Any, **options: Any) ->
 
 def reliability_by_class(board: Leaderboard, entries: list[Entry]) -> Iterator[Figure]:
     """Draw the reliability of the probability of each of the most frequent classes."""
-    for c in most_frequent(board, LIMITS.panels):
+    counts = np.bincount(board.target, minlength=len(board.classes))
+    for c in sorted(np.argsort(-counts, kind="stable")[: LIMITS.panels].tolist()):
         with page_style():
             yield _panel(board, entries, c)
 
@@ -103,9 +104,3 @@ def incoherence(board: Leaderboard, entry: Entry) -> Figure:
         IncoherenceDisplay.from_values(entry.incoherence[rows], right, ax=figure.subplots())
         description = f"Histogram of the incoherence of {entry.name}, for right and wrong rows."
         return Figure(inline_svg(figure, name="incoherence", description=description), "")
-
-
-def most_frequent(board: Leaderboard, most: int) -> list[int]:
-    """Return the most frequent classes, in the order of the classes."""
-    counts = np.bincount(board.target, minlength=len(board.classes))
-    return sorted(np.argsort(-counts, kind="stable")[:most].tolist())

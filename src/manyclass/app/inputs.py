@@ -123,25 +123,19 @@ def notes_on_folds(
         notes.append(f"{n_folds} folds instead of {cv}: no class has more than {n_folds} rows.")
     if few:
         notes.append(
-            f"{_some(few)} {_have(few)} fewer rows than there are folds: some folds test on none "
-            "of them."
+            f"{_some_have(few)} fewer rows than there are folds: some folds test on none of them."
         )
     if single:
         notes.append(
-            f"{_some(single)} {_have(single)} a single row, which is always trained on and never "
-            "tested on."
+            f"{_some_have(single)} a single row, which is always trained on and never tested on."
         )
     return notes
 
 
-def _some(names: list[str], most: int = 5) -> str:
+def _some_have(names: list[str], most: int = 5) -> str:
     more = [f"{len(names) - most} more"] if len(names) > most else []
-    kind = "class" if len(names) == 1 else "classes"
-    return f"{kind} {listed([one_line(name, 60) for name in names[:most]] + more)}"
-
-
-def _have(names: list[str]) -> str:
-    return "has" if len(names) == 1 else "have"
+    kind, verb = ("class", "has") if len(names) == 1 else ("classes", "have")
+    return f"{kind} {listed([one_line(name, 60) for name in names[:most]] + more)} {verb}"
 
 
 def shuffled_folds(n_folds: int, y: NDArray[np.intp], random_state: int) -> list[Fold]:

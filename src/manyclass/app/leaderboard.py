@@ -31,7 +31,6 @@ class Description:
     """A table in numbers; see :func:`describe`."""
 
     n_rows: int
-    """Rows."""
     n_columns: int
     """Columns, without the target."""
     kinds: dict[str, int]

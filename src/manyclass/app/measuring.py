@@ -45,12 +45,6 @@ class Measured(NamedTuple):
     warnings: tuple[str, ...]
 
 
-class Failed(NamedTuple):
-    """A fold that failed, and the reason."""
-
-    reason: str
-
-
 def make_pipeline(columns: Any, classifier: Any) -> Pipeline:
     """Return a pipeline that converts the columns, dense if the classifier needs that."""
     columns = clone(columns)
@@ -80,10 +74,10 @@ def measure(
     fold: Fold,
     n_classes: int,
     metrics: tuple[str, ...],
-) -> Measured | Failed:
+) -> Measured | str:
     """Fit on the training rows and measure on the test rows, in one thread.
 
-    An exception of the classifier is a result, not an error.
+    An exception of the classifier is a result, not an error: its text is returned.
     """
     train, test = fold
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
@@ -97,7 +91,7 @@ def measure(
             values = {name: METRICS[name](y[test], p) for name in metrics}
             incoherence, code = _beneath(fitted, X.iloc[test])
         except Exception as error:
-            return Failed(one_line(f"{type(error).__name__}: {error}"))
+            return one_line(f"{type(error).__name__}: {error}")
     values |= {FIT: between - start, PREDICT: end - between}
     said = dict.fromkeys(
         one_line(str(w.message)) for w in caught if issubclass(w.category, UserWarning)

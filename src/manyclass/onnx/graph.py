@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from manyclass._lib.extras import import_extra
+
 
 class Unsupported(Exception):
     """A part of a model cannot be exported; the message says why, and what to do."""
@@ -19,13 +21,7 @@ class Unsupported(Exception):
 
 def import_onnx() -> Any:
     """Return the package onnx, or say how to install it."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError(
-            "to_onnx needs the package onnx, which is not installed: pip install 'manyclass[onnx]'."
-        ) from error
-    return onnx
+    return import_extra("onnx", "to_onnx needs", extra="onnx")
 
 
 class Graph:

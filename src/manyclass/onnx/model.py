@@ -216,14 +216,11 @@ def _make_model(
         producer_name="manyclass",
         producer_version=__version__,
     )
-    helper.set_model_props(model, _metadata(classifier))
-    return model
-
-
-def _metadata(classifier: Any) -> dict[str, str]:
-    return {
+    metadata = {
         "classes": json.dumps(_as_tensor(classifier.classes_).tolist()),
         "estimator": type(classifier._base_estimator()).__name__,
         "combiner": classifier.combiner_.key,
         "temperature": repr(float(classifier.temperature_)),
     }
+    helper.set_model_props(model, metadata)
+    return model
