@@ -8,12 +8,12 @@ from sklearn.naive_bayes import GaussianNB
 
 pd = pytest.importorskip("pandas")
 
+from manyclass._lib.files import check_output  # noqa: E402
 from manyclass.app.candidates import Candidate, Size, choose, from_mapping  # noqa: E402
 from manyclass.app.columns import DaysSince1970, conform, kinds_of, shown  # noqa: E402
 from manyclass.app.compare import compare  # noqa: E402
 from manyclass.app.inputs import draw, size_of  # noqa: E402
 from manyclass.app.leaderboard import describe, listed  # noqa: E402
-from manyclass.app.outputs import check_output  # noqa: E402
 from manyclass.app.report import (  # noqa: E402
     as_text,
     one_line,

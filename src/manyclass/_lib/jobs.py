@@ -98,7 +98,8 @@ def _send(data: Iterable[Any]) -> None:
     """Send the data that the workers do not have, or have lost."""
     backend, _ = get_active_backend()
     futures, arrays = _futures(backend), _by_identity(data)
-    missing = [key for key in arrays if not _is_there(futures.get(key))]
+    is_there = {key for key, one in futures.items() if one is not None and one.status == "finished"}
+    missing = [key for key in arrays if key not in is_there]
     if missing and hasattr(backend, "data_futures"):
         sent = _scatter(backend.client, [arrays[key] for key in missing])
         futures.update(zip(missing, sent, strict=True))
@@ -125,10 +126,6 @@ def _futures(backend: Any) -> dict[int, Any]:
 
 def _by_identity(data: Iterable[Any]) -> dict[int, Any]:
     return {id(one): one for one in data if hasattr(one, "shape")}
-
-
-def _is_there(future: Any) -> bool:
-    return future is not None and future.status == "finished"
 
 
 def check_in_memory(X: Any, n_classes: int | None = None) -> None:

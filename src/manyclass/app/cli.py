@@ -51,23 +51,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"manyclass {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    summary = "compare a few classifiers on handwritten digits"
-    demo = commands.add_parser("demo", help=summary, description=_sentence(summary))
-    comparing.add_arguments(demo)
-    demo.set_defaults(run=comparing.run, quick=True)
     for name, room, summary in (
+        ("demo", comparing, "compare a few classifiers on handwritten digits"),
         ("compare", comparing, "cross-validate classifiers on a table, and write a report"),
         ("fit", fitting, "fit a classifier to a table, and store it"),
         ("predict", predicting, "probabilities for the rows of a table, by a stored classifier"),
     ):
-        command = commands.add_parser(name, help=summary, description=_sentence(summary))
+        sentence = f"{summary[0].upper()}{summary[1:]}."
+        command = commands.add_parser(name, help=summary, description=sentence)
         room.add_arguments(command)
         command.set_defaults(run=room.run)
+    commands.choices["demo"].set_defaults(quick=True)
     return parser
-
-
-def _sentence(summary: str) -> str:
-    return f"{summary[0].upper()}{summary[1:]}."
 
 
 if __name__ == "__main__":

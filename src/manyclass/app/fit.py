@@ -21,10 +21,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 
 from manyclass import CoupledClassifier, CoupledSVC, codes
+from manyclass._lib.files import StrPath, check_output
 from manyclass._lib.messages import quoted
 from manyclass.app.columns import column_transformer, kinds_of
 from manyclass.app.measuring import make_pipeline
-from manyclass.app.outputs import StrPath, check_output
 from manyclass.app.tables import read_table
 from manyclass.combiners import base as combining
 from manyclass.learners import BoostedNaiveBayes, KernelLogisticRegression

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from manyclass._lib.extras import import_extra
-from manyclass._lib.files import replace_file
+from manyclass._lib.files import StrPath, check_output, replace_file
 from manyclass.app import contents, figures
 from manyclass.app.contents import LIMITS
 from manyclass.app.leaderboard import LEVEL, Leaderboard
-from manyclass.app.outputs import StrPath, check_output
 from manyclass.app.report import as_text, short_names
 from manyclass.app.snippet import Source, program
 

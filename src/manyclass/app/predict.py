@@ -18,12 +18,11 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from manyclass._lib.extras import import_extra
-from manyclass._lib.files import replacing
+from manyclass._lib.files import StrPath, check_output, replacing
 from manyclass._lib.messages import warn
 from manyclass.app import tables
 from manyclass.app.columns import Kind, conform, import_pandas, shown
 from manyclass.app.fit import notes
-from manyclass.app.outputs import StrPath, check_output
 from manyclass.app.progress import bar_on_stderr
 from manyclass.storage import load_model, read_metadata
 

@@ -19,10 +19,10 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from manyclass._lib.extras import import_extra
+from manyclass._lib.files import StrPath
 from manyclass._lib.messages import warn
 from manyclass.app import bundled
 from manyclass.app.columns import MISSING, conform, import_pandas, kinds_of, shown
-from manyclass.app.outputs import StrPath
 from manyclass.app.target import find_target, read_labels
 
 if TYPE_CHECKING:
@@ -213,20 +213,17 @@ def _existing(path: StrPath) -> Path:
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a file.")
     if not path.exists():
-        known = "" if path.suffix else f", nor a data set of that name{_meant(str(path))}"
-        raise FileNotFoundError(f"there is no file {path}{known}.")
+        if path.suffix:
+            raise FileNotFoundError(f"there is no file {path}.")
+        close = get_close_matches(str(path), bundled.BUNDLED, n=1)
+        known = f". The data sets are {shown(bundled.BUNDLED)}"
+        meant = f" (did you mean {close[0]}?)" if close else known
+        raise FileNotFoundError(f"there is no file {path}, nor a data set of that name{meant}.")
     if _suffix(path) not in (*SEPARATORS, ".parquet"):
         raise ValueError(f"{path} is of no known kind. The name must end in {SUFFIXES}.")
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
     return path
-
-
-def _meant(name: str) -> str:
-    close = get_close_matches(name, bundled.BUNDLED, n=1)
-    return (
-        f" (did you mean {close[0]}?)" if close else f". The data sets are {shown(bundled.BUNDLED)}"
-    )
 
 
 def _suffix(path: Path) -> str:

@@ -145,23 +145,17 @@ def _sum_of_all(
     graph: Graph, groups: list[Group], blocks: Iterable[str], code: NDArray[np.int8]
 ) -> str:
     """Add the contributions of the support vectors of all classes, for all columns."""
-    return graph.call(
-        "Sum",
-        *(
-            graph.call("MatMul", group.duals.toarray().T, block)
-            for group, block in zip(groups, blocks, strict=True)
-        ),
-    )
+    pairs = zip(groups, blocks, strict=True)
+    parts = [graph.call("MatMul", group.duals.toarray().T, block) for group, block in pairs]
+    return graph.call("Sum", *parts)
 
 
 def _sum_of_pairs(
     graph: Graph, groups: list[Group], blocks: Iterable[str], code: NDArray[np.int8]
 ) -> str:
     """Add the contributions of the two classes of each column: 2 / k of all products."""
-    parts = [
-        graph.call("MatMul", group.coef.T, block)
-        for group, block in zip(groups, blocks, strict=True)
-    ]
+    pairs = zip(groups, blocks, strict=True)
+    parts = [graph.call("MatMul", group.coef.T, block) for group, block in pairs]
     both = graph.call("Concat", *parts, axis=0)
     # Rows of ``both`` are the pairs (class, column), class by class: two of each column.
     order = np.argsort(np.nonzero(code)[1], kind="stable").reshape(-1, 2)

@@ -21,9 +21,8 @@ Floats = NDArray[np.float64]
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 MARGIN, HEIGHT = 0.12, 1.12  # around the triangle, and with it; its sides are 1. Chosen by eye
-CYCLE = np.array(
-    [[0.0, 1.0, -1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 0.0]]
-)  # 0 beats 1 beats 2 beats 0
+# 0 beats 1 beats 2 beats 0.
+CYCLE = np.array([[0.0, 1.0, -1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 0.0]])
 
 
 class SimplexDisplay:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 import manyclass
 from manyclass._lib.extras import import_extra
-from manyclass._lib.files import replace_file
+from manyclass._lib.files import StrPath, replace_file
 from manyclass._lib.messages import warn
 from manyclass.storage import _archive, identifiers
 from manyclass.storage._archive import MAX_BYTES
@@ -34,9 +33,7 @@ __all__ = ["TRUSTED", "load_model", "read_metadata", "save_model"]
 _NEED = "stored models need"
 
 
-def save_model(
-    estimator, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None
-) -> None:
+def save_model(estimator, path: StrPath, *, metadata: Mapping[str, Any] | None = None) -> None:
     """Write a fitted estimator to a file. If that fails, the earlier file stays.
 
     Parameters
@@ -82,9 +79,7 @@ def save_model(
     )
 
 
-def load_model(
-    path: str | os.PathLike[str], *, trusted: Sequence[str] = (), max_bytes: int = MAX_BYTES
-):
+def load_model(path: StrPath, *, trusted: Sequence[str] = (), max_bytes: int = MAX_BYTES):
     """Read an estimator from a file that :func:`save_model` wrote.
 
     Only trusted types are created: those of ``TRUSTED`` and those that skops trusts. They hold
@@ -149,7 +144,7 @@ def load_model(
         raise _archive.damaged(path, error) from error
 
 
-def read_metadata(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+def read_metadata(path: StrPath, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Read the description of a stored model, without loading the model.
 
     Parameters
