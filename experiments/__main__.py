@@ -10,8 +10,13 @@ from pathlib import Path
 import experiments
 from experiments.pages import write_page
 from experiments.runner import SCALES, run
-from manyclass.app.signals import Terminated, end_process, ending_in_order, exit_code
-from manyclass.app.temporary_files import registered_files
+from manyclass.app.signals import (
+    Terminated,
+    end_process,
+    ending_in_order,
+    exit_code,
+    registered_files,
+)
 
 TRACKED = Path(__file__).parent
 """Folder of the tracked results, which have the size of the papers' experiments."""

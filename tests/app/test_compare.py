@@ -23,13 +23,12 @@ pd = pytest.importorskip("pandas", reason="comparisons need pandas")
 from manyclass.app import compare as comparing  # noqa: E402
 from manyclass.app import snippet  # noqa: E402
 from manyclass.app.candidates import NAMES, Candidate, Size, choose, seeded  # noqa: E402
-from manyclass.app.class_names import as_text, short_names  # noqa: E402
 from manyclass.app.columns import column_transformer  # noqa: E402
 from manyclass.app.compare import compare  # noqa: E402
 from manyclass.app.contents import confusion, data, most_incoherent  # noqa: E402
-from manyclass.app.folding import shuffled_folds  # noqa: E402
-from manyclass.app.inputs import draw, encode, sample, size_of  # noqa: E402
+from manyclass.app.inputs import draw, encode, sample, shuffled_folds, size_of  # noqa: E402
 from manyclass.app.leaderboard import FIT, PREDICT, Entry  # noqa: E402
+from manyclass.app.report import as_text, short_names  # noqa: E402
 from manyclass.app.snippet import Source, program  # noqa: E402
 from manyclass.app.tables import read_table  # noqa: E402
 

@@ -23,10 +23,13 @@ import pandas as pd  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
 from manyclass.app import page  # noqa: E402
-from manyclass.app.class_names import as_text  # noqa: E402
 from manyclass.app.compare import compare  # noqa: E402
 from manyclass.app.page import Source, render, write_page  # noqa: E402
-from manyclass.app.report import inline_svg, page_style  # noqa: E402
+from manyclass.app.report import (  # noqa: E402
+    as_text,
+    inline_svg,
+    page_style,
+)
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (

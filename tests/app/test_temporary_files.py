@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from joblib.externals.loky import get_reusable_executor
 
 from manyclass.app import cli
-from manyclass.app.temporary_files import registered_files
+from manyclass.app.signals import registered_files
 
 
 def folders(where) -> list[Path]:

@@ -686,7 +686,7 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch):
 def test_nothing_is_imported_from_matplotlib_before_it_is_needed(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     files = list(Path(inspect.getfile(manyclass.plot)).parent.glob("*.py"))
-    assert len(files) == 8
+    assert len(files) == 7
     for file in files:
         spec = importlib.util.spec_from_file_location(f"copy_of_{file.stem}", file)
         module = importlib.util.module_from_spec(spec)
@@ -711,3 +711,15 @@ def test_displays_are_documented():
         for name, method in inspect.getmembers(display, callable):
             if not name.startswith("_"):
                 assert "Parameters" in inspect.getdoc(method), (display, name)
+
+
+def test_contradicting_pairs_have_a_cycle():
+    r = contradicting_pairs(np.full((1, 3), 1 / 3), np.log(3))
+    cycle = [[0.5, 0.75, 0.25], [0.25, 0.5, 0.75], [0.75, 0.25, 0.5]]
+    np.testing.assert_allclose(r[0], cycle)
+
+
+def test_lines_of_the_grid_are_constant():
+    lines = regular_grid(4)
+    assert lines.shape == (3, 3, 120, 3)
+    np.testing.assert_allclose(lines[1, 0, :, 1], 0.25)

@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.svm import SVC
 
+from manyclass import CoupledSVC
 from manyclass.storage import load_model, read_metadata
-from manyclass.storage.identifiers import FORMER, IDENTIFIERS
+from manyclass.storage.identifiers import FORMER, IDENTIFIERS, identifier
 
 pytest.importorskip("skops.io", reason="stored models need skops")
 
@@ -46,3 +48,8 @@ def test_no_identifier_is_forgotten():
     """A class that was storable once has its identifier, or ``FORMER`` names the new one."""
     published = set(json.loads((DATA / "stored_identifiers.json").read_text()))
     assert published <= {*IDENTIFIERS, *FORMER}
+
+
+def test_classes_of_other_packages_keep_their_names():
+    assert identifier(CoupledSVC) == "manyclass.CoupledSVC"
+    assert identifier(SVC) == "sklearn.svm._classes.SVC"

@@ -1,45 +1,26 @@
-"""Files that are written completely or not at all."""
+"""Files that are written completely or not at all, and checks before anything is computed."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+StrPath = str | os.PathLike[str]
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replacing(path: StrPath) -> Iterator[BinaryIO]:
     """Write a file completely or not at all: the earlier file stays until the end.
 
     The content goes to a temporary file in the same folder. It replaces the earlier file when all
     of it is on the disk. An error or an interrupt removes it. A device, such as ``/dev/null``, is
-    written to directly.
-
-    Parameters
-    ----------
-    path : path
-        The file. A link is followed. Missing folders are created.
-
-    Yields
-    ------
-    binary file
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from manyclass._lib.files import replacing
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "file"
-    ...     with replacing(path) as file:
-    ...         _ = file.write(b"whole")
-    ...     path.read_bytes()
-    b'whole'
+    written to directly. A link is followed. Missing folders are created.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
@@ -64,7 +45,43 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
-def replace_file(path: str | os.PathLike[str], content: str | bytes) -> None:
+def replace_file(path: StrPath, content: str | bytes) -> None:
     """Write a file completely or not at all."""
     with replacing(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+def check_output(
+    path: StrPath, inputs: Iterable[StrPath] = (), *, force: bool = False, new_folder: bool = False
+) -> None:
+    """Raise an error if a file cannot be written, or must not be.
+
+    Inputs are never replaced; names of data sets may be among them. Another file is replaced only
+    by ``force``. A device such as ``/dev/null`` is written to in any case. ``new_folder`` says that
+    missing folders will be created.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder. Name a file in it.")
+    _check_folder(path, new_folder)
+    if not path.is_file():
+        return
+    if any(os.path.exists(source) and path.samefile(source) for source in inputs):
+        raise ValueError(f"{path} is an input. Write to another file.")
+    if not force:
+        raise ValueError(f"{path} exists. Choose another name, or pass --force to replace it.")
+
+
+def _check_folder(path: Path, new_folder: bool) -> None:
+    folder = path.parent
+    if new_folder:
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.exists():
+        raise FileNotFoundError(f"there is no folder {folder} for the output. Create it first.")
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is not a folder. Choose another place for the output.")
+    # A new file in the folder replaces the old one, so the folder must be writable.
+    if not os.access(folder, os.W_OK | os.X_OK) and (path.is_file() or not path.exists()):
+        raise PermissionError(
+            f"the folder {folder} is not writable. Choose another, or change its mode."
+        )

@@ -21,23 +21,9 @@ def interruptible(
     worker finishes its call in the background and its result is dropped. A process does not exit
     before that, because the compiled code must not be unloaded while it runs.
 
-    Parameters
-    ----------
-    function : callable
-    *args, **options
-        Its arguments.
-    work : float
-        An estimate of the multiplications in the call.
-    long : float, default=1e8
-        Calls with less work run directly. A choice: LIBSVM takes about 0.2 s for 1e8
-        multiplications. The thread adds 0.2 ms to a call, which is a fifth of a fit of 100 rows
-        and nothing to a fit of 0.2 s.
-
-    Examples
-    --------
-    >>> from manyclass._lib.interrupts import interruptible
-    >>> interruptible(max, 1, 3, 2, work=1e9)
-    3
+    ``work`` is an estimate of the multiplications in the call. Calls with less work than ``long``
+    run directly. A choice: LIBSVM takes about 0.2 s for 1e8 multiplications. The thread adds 0.2 ms
+    to a call, which is a fifth of a fit of 100 rows and nothing to a fit of 0.2 s.
     """
     if work < long or threading.current_thread() is not threading.main_thread():
         return function(*args, **options)

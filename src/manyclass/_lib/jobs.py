@@ -46,18 +46,8 @@ def run_tasks(
 ) -> list[Any]:
     """Return ``function(item, *shared, **options)`` for every item, in order.
 
-    Parameters
-    ----------
-    function : callable
-        A function of a module. The workers find it by its name.
-    items : iterable
-        One small argument for each task.
-    *shared : objects
-        Arguments that all tasks share. Arrays, frames and sparse matrices are sent once.
-    n_jobs, verbose, prefer
-        Arguments of :class:`joblib.Parallel`.
-    options : mapping, optional
-        Named arguments that all tasks share. Arrays among them are sent once, too.
+    The function belongs to a module: the workers find it by its name. Arrays, frames and sparse
+    matrices among the arguments that all tasks share are sent once.
     """
     items, options = list(items), options or {}
     data = [*shared, *options.values()]
@@ -108,7 +98,8 @@ def _send(data: Iterable[Any]) -> None:
     """Send the data that the workers do not have, or have lost."""
     backend, _ = get_active_backend()
     futures, arrays = _futures(backend), _by_identity(data)
-    missing = [key for key in arrays if not _is_there(futures.get(key))]
+    is_there = {key for key, one in futures.items() if one is not None and one.status == "finished"}
+    missing = [key for key in arrays if key not in is_there]
     if missing and hasattr(backend, "data_futures"):
         sent = _scatter(backend.client, [arrays[key] for key in missing])
         futures.update(zip(missing, sent, strict=True))
@@ -135,10 +126,6 @@ def _futures(backend: Any) -> dict[int, Any]:
 
 def _by_identity(data: Iterable[Any]) -> dict[int, Any]:
     return {id(one): one for one in data if hasattr(one, "shape")}
-
-
-def _is_there(future: Any) -> bool:
-    return future is not None and future.status == "finished"
 
 
 def check_in_memory(X: Any, n_classes: int | None = None) -> None:

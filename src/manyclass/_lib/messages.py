@@ -30,14 +30,7 @@ def _is_own(module: str) -> bool:
 
 
 def shorten(text: str, longest: int = 24) -> str:
-    """Cut the middle out of a long text; similar names often differ at their ends.
-
-    Examples
-    --------
-    >>> from manyclass._lib.messages import shorten
-    >>> shorten("subclass of a class of a superclass, number 17")
-    'subclass of a c…umber 17'
-    """
+    """Cut the middle out of a long text; similar names often differ at their ends."""
     if len(text) <= longest:
         return text
     tail = longest // 3
@@ -45,41 +38,19 @@ def shorten(text: str, longest: int = 24) -> str:
 
 
 def printable(label: Any) -> str:
-    r"""Write a label on one line, without characters that cannot be printed.
-
-    Examples
-    --------
-    >>> from manyclass._lib.messages import printable
-    >>> printable("two\nlines"), printable("")
-    ('two lines', "''")
-    """
+    """Write a label on one line, without characters that cannot be printed."""
     words = " ".join(str(label).split())
     return "".join(c for c in words if c.isprintable()) or repr(str(label))
 
 
 def quoted(label: Any, longest: int = 60) -> str:
-    """Write a label for a message: as Python code, shortened to ``longest`` characters.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass._lib.messages import quoted
-    >>> quoted(np.str_("cat")), quoted(7), len(quoted("c" * 10_000))
-    ("'cat'", '7', 60)
-    """
+    """Write a label for a message: as Python code, shortened to ``longest`` characters."""
     plain = isinstance(label, np.generic) and label.dtype.kind not in "mM"
     return shorten(repr(label.item() if plain else label), longest)
 
 
 def some_quoted(labels: Iterable[Any], most: int = 5) -> str:
-    """Write the first labels for a message, and the number of the others.
-
-    Examples
-    --------
-    >>> from manyclass._lib.messages import some_quoted
-    >>> some_quoted(["ant", "bee"]), some_quoted(range(8))
-    ("'ant', 'bee'", '0, 1, 2, 3, 4 and 3 more')
-    """
+    """Write the first labels for a message, and the number of the others."""
     everything = list(labels)
     more = f" and {len(everything) - most} more" if len(everything) > most else ""
     return ", ".join(map(quoted, everything[:most])) + more
@@ -90,14 +61,6 @@ def distinct_names(labels: Iterable[Any], longest: int = 24) -> list[str]:
 
     Names that would become equal lose their common beginning. Names that are still equal get
     numbers.
-
-    Examples
-    --------
-    >>> from manyclass._lib.messages import distinct_names
-    >>> distinct_names(["cat", "sample of batch 1 of 9", "sample of batch 2 of 9"], 10)
-    ['cat', '…1 of 9', '…2 of 9']
-    >>> distinct_names(["a", "a "], longest=10)
-    ['a [0]', 'a [1]']
     """
     texts = [printable(label) for label in labels]
     names = [shorten(text, longest) for text in texts]

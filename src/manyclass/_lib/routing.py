@@ -26,14 +26,6 @@ def takes_weights(estimator) -> bool:
     """Whether ``estimator.fit`` has an argument ``sample_weight``; a frozen one ignores it.
 
     True for compiled methods without a signature: they raise an error themselves.
-
-    Examples
-    --------
-    >>> from sklearn.naive_bayes import GaussianNB
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from manyclass._lib.routing import takes_weights
-    >>> takes_weights(GaussianNB()), takes_weights(KNeighborsClassifier())
-    (True, False)
     """
     try:
         return isinstance(estimator, FrozenEstimator) or has_fit_parameter(estimator, WEIGHTS)
@@ -72,19 +64,7 @@ def _without_weights(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def offers_weights_if_taken(fit: Fit) -> Fit:
-    """Decorate a meta-estimator's ``fit``: ``sample_weight`` if the inner estimator takes it.
-
-    Examples
-    --------
-    >>> from sklearn.naive_bayes import GaussianNB
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from sklearn.utils.validation import has_fit_parameter
-    >>> from manyclass import CoupledClassifier
-    >>> has_fit_parameter(CoupledClassifier(GaussianNB()), "sample_weight")
-    True
-    >>> has_fit_parameter(CoupledClassifier(KNeighborsClassifier()), "sample_weight")
-    False
-    """
+    """Decorate a meta-estimator's ``fit``: ``sample_weight`` if the inner estimator takes it."""
     return cast(Fit, _FitOffer(fit))
 
 

@@ -13,20 +13,7 @@ numpy's cost per call does not count."""
 def row_blocks(n: int, width: int, entries: int = BLOCK_ENTRIES) -> Iterator[slice]:
     """Yield slices of the rows 0 to n - 1, with about ``entries`` numbers in each.
 
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    width : int
-        Numbers per row of the widest temporary array.
-    entries : int
-        Limit of the numbers in a block. A block has at least one row.
-
-    Examples
-    --------
-    >>> from manyclass._lib.row_blocks import row_blocks
-    >>> list(row_blocks(5, width=3, entries=6))
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    ``width`` is that of the widest temporary array. A block has at least one row.
     """
     step = max(1, entries // width)
     for first in range(0, n, step):

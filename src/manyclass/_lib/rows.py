@@ -31,14 +31,6 @@ def without_duplicates(X: Any) -> Any:
 
     A CSR matrix may have several entries for the same row and column. The value there is their
     sum. LIBSVM, trees, and code that squares the entries would read them one by one.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> from manyclass._lib.rows import without_duplicates
-    >>> X = csr_array(([1.0, 2.0], [0, 0], [0, 2]), shape=(1, 1))
-    >>> X.data, without_duplicates(X).data
-    (array([1., 2.]), array([3.]))
     """
     if not issparse(X) or X.format != "csr" or X.has_canonical_format:
         return X
@@ -61,25 +53,8 @@ def take_rows(
     """Return rows of X, or columns for ``axis=1``.
 
     Parts of a sparse matrix are in CSR format. Rows of a large frame are stored by rows, if all
-    columns are numbers of one type.
-
-    Parameters
-    ----------
-    X : array, list, frame or sparse matrix
-    rows : slice, indices or mask
-    axis : {0, 1}, default=0
-    large_frame : int, default=2**24
-        A frame of more bytes is large. A choice: a learner may copy up to 16 MB.
-    part_bytes : int, default=2**22
-        A large frame is read so many bytes at a time, here 4 MB: that is held twice.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csc_array
-    >>> from manyclass._lib.rows import take_rows
-    >>> take_rows(csc_array([[1, 0], [0, 2], [3, 4]]), [2, 0]).toarray()
-    array([[3, 4],
-           [1, 0]])
+    columns are numbers of one type. A frame of more than ``large_frame`` bytes is large. A choice:
+    a learner may copy up to 16 MB. ``part_bytes``, here 4 MB, are read at a time and held twice.
     """
     if is_by_columns(X):
         return _take_from_columns(X, rows, axis)
@@ -112,25 +87,8 @@ def take_part(
 ) -> Any:
     """Return rows and columns of X. An array is copied once, or not at all if it is all of X.
 
-    Parameters
-    ----------
-    X : array, sparse matrix, frame or sequence
-    rows, columns : int arrays, optional
-        All of them if omitted.
-    copy : bool, default=False
-        Whether the caller may write to the rows without changing X. The copy of a frame is made
-        at once: learners write to the memory below it, which pandas does not notice.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass._lib.rows import take_part
-    >>> X = np.arange(9).reshape(3, 3)
-    >>> take_part(X, np.array([2, 0]), np.array([0, 1]))
-    array([[6, 7],
-           [0, 1]])
-    >>> take_part(X, np.arange(3)) is X
-    True
+    With ``copy``, the caller may write to the rows without changing X. The copy of a frame is made
+    at once: learners write to the memory below it, which pandas does not notice.
     """
     if columns is not None and is_everything(columns, X.shape[1]):
         columns = None
@@ -186,17 +144,8 @@ def blocks_of_rows(
     """Yield blocks of ``size`` consecutive rows of X, and the slice of each block.
 
     A matrix in CSC format is read in chunks of many blocks, because each chunk takes a pass over
-    all of X. One chunk is held at a time.
-
-    Parameters
-    ----------
-    X : array, list, frame or sparse matrix
-    size : int
-        Rows of a block.
-    chunk_bytes : int, default=2**26
-        Bytes of a chunk. A choice: 64 MB of memory for fewer passes.
-    max_chunks : int, default=8
-        The most chunks, if the blocks are small: a chunk may be an eighth of X.
+    all of X. One chunk is held at a time. A chunk has ``chunk_bytes``. A choice: 64 MB of memory
+    for fewer passes. There are at most ``max_chunks``: a chunk may be an eighth of X.
     """
     parts = [slice(0, _sklearn.n_samples(X))]
     if is_by_columns(X):

@@ -97,12 +97,7 @@ def in_known_numbers(X):
 
 
 def check_any_rows(
-    estimator,
-    X,
-    reset: bool,
-    *,
-    sparse: tuple[str, ...] = ("csr",),
-    of_any_shape: bool = False,
+    estimator, X, reset: bool, *, sparse: tuple[str, ...] = ("csr",), of_any_shape: bool = False
 ):
     """Check the shape and the feature names of X for a meta-estimator.
 
@@ -113,7 +108,8 @@ def check_any_rows(
     X = in_known_numbers(X if of_any_shape else as_indexable(X))
     if of_any_shape and len(getattr(X, "shape", ())) != 2:
         if reset:
-            _forget_features(estimator)
+            for name in ("n_features_in_", "feature_names_in_"):
+                estimator.__dict__.pop(name, None)
             _check_not_empty(estimator, X)
         return X
     if not is_plain_numeric(X):
@@ -137,8 +133,3 @@ def _check_not_empty(estimator, X) -> None:
                 f"Found array with 0 {name}(s) (shape={tuple(shape)}) while a minimum of 1 is "
                 f"required by {type(estimator).__name__}."
             )
-
-
-def _forget_features(estimator) -> None:
-    for name in ("n_features_in_", "feature_names_in_"):
-        estimator.__dict__.pop(name, None)

@@ -13,32 +13,13 @@ from manyclass._lib.sklearn import check_sample_weight
 
 
 def weights_in_use(
-    passed: Mapping[str, Any],
-    X,
-    otherwise: NDArray[np.float64],
-    *,
-    allow_all_zero: bool = False,
+    passed: Mapping[str, Any], X, otherwise: NDArray[np.float64], *, allow_all_zero: bool = False
 ) -> tuple[NDArray[np.float64], Mapping[str, Any]]:
     """Return the weights that the inner estimator gets, and its arguments with checked weights.
 
     These may differ from the caller's own ``sample_weight``: metadata routing may use an alias
     (``set_fit_request(sample_weight="w")``), and class weights may have been multiplied in.
-
-    Parameters
-    ----------
-    passed : mapping
-        Arguments for the inner estimator.
-    X : rows that the weights belong to
-    otherwise : array of shape (n,)
-        Checked weights, if the estimator gets none.
-    allow_all_zero : bool, default=False
-        Whether all weights may be 0.
-
-    Returns
-    -------
-    weights : array of shape (n,)
-    passed : mapping
-        The arguments; ``sample_weight`` among them is ``weights``.
+    If the estimator gets none, the weights are ``otherwise``, shape (n,).
     """
     given = passed.get("sample_weight")
     if given is None:

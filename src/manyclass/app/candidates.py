@@ -35,23 +35,9 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A classifier that takes part in a comparison.
+    """An unfitted classifier with ``predict_proba``, which takes part in a comparison.
 
-    Parameters
-    ----------
-    name : str
-        Its name in tables.
-    estimator : classifier with ``predict_proba``
-        Unfitted. It gets numeric columns.
-    most_rows : int, optional
-        The most training rows. From more rows, each fold draws a sample stratified by class.
-
-    Examples
-    --------
-    >>> from sklearn.naive_bayes import GaussianNB
-    >>> from manyclass.app.candidates import Candidate
-    >>> Candidate("naive-bayes", GaussianNB()).name
-    'naive-bayes'
+    From more than ``most_rows`` training rows, each fold draws a sample stratified by class.
     """
 
     name: str
@@ -101,8 +87,7 @@ _KNOWN: dict[str, _Known] = {
         by_default=False,
     ),
     "coupled-kernel-logistic": _Known(
-        lambda size: CoupledClassifier(KernelLogisticRegression(C=10), cv="loo"),
-        up_to_rows=5_000,
+        lambda size: CoupledClassifier(KernelLogisticRegression(C=10), cv="loo"), up_to_rows=5_000
     ),
     "coupled-boosting": _Known(_coupled_boosting, classes=(2, MOST_CLASSES)),
     "logistic": _Known(lambda size: _logistic(), quick=True),
@@ -119,27 +104,8 @@ def choose(
 ) -> tuple[list[Candidate], list[str]]:
     """Choose the candidates for data of a size.
 
-    Parameters
-    ----------
-    size : Size
-        Of the data.
-    quick : bool, default=False
-        Choose candidates that are fitted within seconds.
-    only : iterable of str, optional
-        Choose these of ``NAMES``, at any cost.
-
-    Returns
-    -------
-    candidates : list of Candidate
-    notes : list of str
-        The candidates that were left out, and why.
-
-    Examples
-    --------
-    >>> from manyclass.app.candidates import Size, choose
-    >>> candidates, notes = choose(Size(rows=1797, classes=10, rarest=139), quick=True)
-    >>> [candidate.name for candidate in candidates]
-    ['coupled-svc', 'coupled-logistic', 'logistic', 'forest', 'calibrated-svc']
+    ``quick`` chooses those that are fitted within seconds, and ``only`` these of ``NAMES``, at any
+    cost. The notes say which candidates were left out, and why.
     """
     if only is not None:
         names = _check_names(only)
@@ -150,19 +116,12 @@ def choose(
         reasons = {name: _left_out(_KNOWN[name], size) for name in wanted}
         names = [name for name in wanted if reasons[name] is None]
         notes = [f"{name} is left out: {reason}." for name, reason in reasons.items() if reason]
-    return [_make(name, size) for name in names], notes
+    chosen = [Candidate(name, _KNOWN[name].build(size), _KNOWN[name].most_rows) for name in names]
+    return chosen, notes
 
 
 def from_mapping(candidates: Mapping[str, Any] | Iterable[Candidate]) -> list[Candidate]:
-    """Return candidates from a mapping of names to classifiers, or check a list of them.
-
-    Examples
-    --------
-    >>> from sklearn.naive_bayes import GaussianNB
-    >>> from manyclass.app.candidates import from_mapping
-    >>> from_mapping({"bayes": GaussianNB()})
-    [Candidate(name='bayes', estimator=GaussianNB(), most_rows=None)]
-    """
+    """Return candidates from a mapping of names to classifiers, or check a list of them."""
     if isinstance(candidates, Mapping):
         found = [Candidate(str(name), estimator) for name, estimator in candidates.items()]
     else:
@@ -196,11 +155,6 @@ def seeded(estimator: Any, seed: int) -> Any:
         if value is None and (key == "random_state" or key.endswith("__random_state"))
     }
     return estimator.set_params(**open_seeds)
-
-
-def _make(name: str, size: Size) -> Candidate:
-    known = _KNOWN[name]
-    return Candidate(name, known.build(size), known.most_rows)
 
 
 def _left_out(known: _Known, size: Size) -> str | None:

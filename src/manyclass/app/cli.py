@@ -11,20 +11,19 @@ from manyclass import __version__
 from manyclass.app import compare as comparing
 from manyclass.app import fit as fitting
 from manyclass.app import predict as predicting
-from manyclass.app.signals import Terminated, end_process, ending_in_order, exit_code
-from manyclass.app.temporary_files import registered_files
+from manyclass.app import signals
 
 
 def run() -> None:
     """Run the command line and end the process (the entry point of ``manyclass``)."""
-    end_process(main())
+    signals.end_process(main())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     arguments = _parser().parse_args(argv)
     try:
-        with ending_in_order(), registered_files():
+        with signals.ending_in_order(), signals.registered_files():
             return arguments.run(arguments)
     except BrokenPipeError:  # the reader of the output has closed it, as "head" does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -33,17 +32,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"manyclass {arguments.command}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:
-        return _interrupted(arguments.command, interrupt)
+        return _interrupted(interrupt)
     except RuntimeError as error:  # Python turns an interrupt in a class body into this
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
-        return _interrupted(arguments.command, error.__cause__)
+        return _interrupted(error.__cause__)
 
 
-def _interrupted(command: str, interrupt: KeyboardInterrupt) -> int:
-    word = "terminated" if isinstance(interrupt, Terminated) else "interrupted"
+def _interrupted(interrupt: KeyboardInterrupt) -> int:
+    word = "terminated" if isinstance(interrupt, signals.Terminated) else "interrupted"
     print(f"{word}; nothing kept", file=sys.stderr)
-    return exit_code(interrupt)
+    return signals.exit_code(interrupt)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -52,23 +51,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"manyclass {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    summary = "compare a few classifiers on handwritten digits"
-    demo = commands.add_parser("demo", help=summary, description=_sentence(summary))
-    comparing.add_arguments(demo)
-    demo.set_defaults(run=comparing.run, quick=True)
     for name, room, summary in (
+        ("demo", comparing, "compare a few classifiers on handwritten digits"),
         ("compare", comparing, "cross-validate classifiers on a table, and write a report"),
         ("fit", fitting, "fit a classifier to a table, and store it"),
         ("predict", predicting, "probabilities for the rows of a table, by a stored classifier"),
     ):
-        command = commands.add_parser(name, help=summary, description=_sentence(summary))
+        sentence = f"{summary[0].upper()}{summary[1:]}."
+        command = commands.add_parser(name, help=summary, description=sentence)
         room.add_arguments(command)
         command.set_defaults(run=room.run)
+    commands.choices["demo"].set_defaults(quick=True)
     return parser
-
-
-def _sentence(summary: str) -> str:
-    return f"{summary[0].upper()}{summary[1:]}."
 
 
 if __name__ == "__main__":

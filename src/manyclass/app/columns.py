@@ -39,14 +39,7 @@ def import_pandas() -> Any:
 
 
 def shown(names: Iterable[str], most: int = 12) -> str:
-    """Return quoted names for a message, not more than a dozen.
-
-    Examples
-    --------
-    >>> from manyclass.app.columns import shown
-    >>> shown(["a", "b"]), shown(map(str, range(100)))[-16:]
-    ("'a', 'b'", "'11' and 88 more")
-    """
+    """Return quoted names for a message, not more than a dozen."""
     return _joined([repr(name) for name in names], most)
 
 
@@ -56,23 +49,7 @@ def _joined(texts: list[str], most: int = 12) -> str:
 
 
 def kinds_of(frame: pd.DataFrame) -> dict[str, Kind]:
-    """Return the kind of each column.
-
-    Parameters
-    ----------
-    frame : DataFrame
-
-    Returns
-    -------
-    dict of str to {"number", "category", "bool", "date"}
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from manyclass.app.columns import kinds_of
-    >>> kinds_of(pd.DataFrame({"a": [1, 2], "b": ["x", None], "c": ["2024-01-31", None]}))
-    {'a': 'number', 'b': 'category', 'c': 'date'}
-    """
+    """Return the kind of each column."""
     return {str(name): _kind_of(frame[name]) for name in frame.columns}
 
 
@@ -100,8 +77,10 @@ def _kind_of(column: pd.Series) -> Kind:
     }
     if found in simple:
         return simple[found]
+    if found == "string" and present.str.fullmatch(DATE).all():
+        return "date"
     if found == "string":
-        return _kind_of_text(present)
+        return "bool" if set(present.unique()) <= {"True", "False"} else "category"
     if all(isinstance(value, str | int | float | bool) for value in present):
         return "category"
     strange = next(type(value).__name__ for value in present if not isinstance(value, str))
@@ -111,43 +90,13 @@ def _kind_of(column: pd.Series) -> Kind:
     )
 
 
-def _kind_of_text(present: pd.Series) -> Kind:
-    if present.str.fullmatch(DATE).all():
-        return "date"
-    return "bool" if set(present.unique()) <= {"True", "False"} else "category"
-
-
 def conform(frame: pd.DataFrame, kinds: Mapping[str, Kind], *, first_row: int = 1) -> pd.DataFrame:
     """Return the columns that ``kinds`` names, converted to these kinds.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        May have further columns.
-    kinds : dict of str to kind
-        See :func:`kinds_of`.
-    first_row : int, default=1
-        Number of the first row, for messages.
-
-    Returns
-    -------
-    DataFrame
-        Numbers are float64, dates datetime64, categories and booleans objects: text, or
-        NaN where missing.
-
-    Raises
-    ------
-    ValueError
-        If a field is not a number or not a date, or if a number is infinite or beyond 1e150.
-        The message names the row.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from manyclass.app.columns import conform
-    >>> block = pd.DataFrame({"a": ["1", "2.5"], "b": [1, 2], "c": ["true", "False"]})
-    >>> conform(block, {"a": "number", "b": "category", "c": "bool"}).to_numpy().tolist()
-    [[1.0, '1', 'True'], [2.5, '2', 'False']]
+    Numbers are float64, dates datetime64, categories and booleans objects: text, or NaN where
+    missing. ``frame`` may have further columns. Errors name the row of a field that is not a number
+    or date, and of a number that is infinite or beyond 1e150; ``first_row`` is the number of the
+    first row.
     """
     pd = import_pandas()
     readers = {"number": _as_number, "category": _as_text, "bool": _as_bool, "date": _as_date}
@@ -226,16 +175,7 @@ def _as_bool(column: pd.Series, first_row: int) -> pd.Series:
 
 
 class DaysSince1970(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Dates as numbers: days since the first of January 1970, NaN where missing.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from manyclass.app.columns import DaysSince1970
-    >>> dates = pd.to_datetime(pd.Series(["1970-01-02", None, "1971-01-01"]))
-    >>> DaysSince1970().fit_transform(dates.to_frame("day")).ravel()
-    array([  1.,  nan, 365.])
-    """
+    """Dates as numbers: days since the first of January 1970, NaN where missing."""
 
     def fit(self, X, y=None):
         """Remember the names of the columns."""
@@ -288,10 +228,13 @@ def column_transformer(X: pd.DataFrame) -> ColumnTransformer:
         raise ValueError(f"no column is of use: {_listed(useless)}.")
     if useless:
         warn(f"columns left out: {_listed(useless)}.")
+    one_hot = OneHotEncoder(
+        handle_unknown="infrequent_if_exist", min_frequency=2, max_categories=MOST_CATEGORIES
+    )
     parts = {
         "numbers": (_standardised(), ("number",)),
         "dates": (make_pipeline(DaysSince1970(), _standardised()), ("date",)),
-        "categories": (_one_hot(), ("category", "bool")),
+        "categories": (one_hot, ("category", "bool")),
     }
     chosen = [
         (part, transformer, [name for name, kind in used.items() if kind in of])
@@ -328,11 +271,3 @@ def _standardised():
     # A column that is empty in some fold of a cross-validation stays, as zeros.
     imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     return make_pipeline(imputer, StandardScaler())
-
-
-def _one_hot() -> OneHotEncoder:
-    return OneHotEncoder(
-        handle_unknown="infrequent_if_exist",
-        min_frequency=2,
-        max_categories=MOST_CATEGORIES,
-    )

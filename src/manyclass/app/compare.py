@@ -18,21 +18,12 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 
 from manyclass._lib.messages import quoted
+from manyclass.app import inputs
 from manyclass.app.candidates import NAMES, Candidate, choose, from_mapping, seeded
-from manyclass.app.class_names import one_line
 from manyclass.app.columns import column_transformer
-from manyclass.app.description import describe
-from manyclass.app.folding import check_folds, make_folds, notes_on_folds
-from manyclass.app.inputs import as_frame, draw, encode, sample, size_of
-from manyclass.app.leaderboard import Entry, Leaderboard
-from manyclass.app.measuring import (
-    METRICS,
-    Failed,
-    Measured,
-    compile_kernels,
-    make_pipeline,
-    measure,
-)
+from manyclass.app.leaderboard import Entry, Leaderboard, describe
+from manyclass.app.measuring import METRICS, Measured, compile_kernels, make_pipeline, measure
+from manyclass.app.report import one_line
 from manyclass.scores.folds import Fold
 
 DEMO = "digits"
@@ -109,13 +100,13 @@ def compare(
     True
     """
     start = time.perf_counter()
-    frame = as_frame(X)
-    classes, target = encode(y, len(frame))
+    frame = inputs.as_frame(X)
+    classes, target = inputs.encode(y, len(frame))
     _check_metrics(metrics)
-    folds = make_folds(cv, classes, target, random_state)
-    notes = notes_on_folds(cv, len(folds), classes, target)
+    folds = inputs.make_folds(cv, classes, target, random_state)
+    notes = inputs.notes_on_folds(cv, len(folds), classes, target)
     if candidates is None:
-        chosen, left_out = choose(size_of(target, len(folds)))
+        chosen, left_out = choose(inputs.size_of(target, len(folds)))
         notes += left_out
     else:
         chosen = from_mapping(candidates)
@@ -168,11 +159,11 @@ class _Run(NamedTuple):
         )
         start = time.perf_counter()
         for fold, outcome in enumerate(parallel(tasks), start=1):
-            if isinstance(outcome, Failed):
-                failures.append(outcome.reason)
+            if isinstance(outcome, str):
+                failures.append(outcome)
             else:
                 found.append(outcome)
-            if self.progress is not None and len(failures) <= isinstance(outcome, Failed):
+            if self.progress is not None and len(failures) <= isinstance(outcome, str):
                 seconds, failure = time.perf_counter() - start, next(iter(failures), None)
                 self.progress(Step(candidate.name, place, fold, len(folds), seconds, failure))
         if failures:
@@ -185,7 +176,9 @@ class _Run(NamedTuple):
         smallest = min(len(train) for train, _ in self.folds)
         if most is None or smallest <= most:
             return self.folds, []
-        drawn = [(train[draw(self.y[train], most, self.seed)], test) for train, test in self.folds]
+        drawn = [
+            (train[inputs.draw(self.y[train], most, self.seed)], test) for train, test in self.folds
+        ]
         return drawn, [f"trained on {most} of about {smallest} rows of each fold"]
 
     def _collect(
@@ -267,15 +260,15 @@ def run(arguments: argparse.Namespace) -> int:
     name = arguments.data or DEMO
     quick = arguments.quick
     folds = arguments.folds if arguments.folds is not None else 3 if quick else 5
-    check_folds(folds)
+    inputs.check_folds(folds)
     if arguments.report is not None:
         check_report(arguments.report, [name], force=arguments.force)
     (X, y), said = listen(lambda: read_table(name, target=arguments.target))
     X.index += 1  # rows are numbered from 1
-    X, y = sample(X, y, arguments.rows, random_state=arguments.seed)
+    X, y = inputs.sample(X, y, arguments.rows, random_state=arguments.seed)
     only = arguments.only and [part.strip() for part in arguments.only.split(",")]
-    classes, target = encode(y, len(X))
-    candidates, left_out = choose(size_of(target, folds), quick=quick, only=only)
+    classes, target = inputs.encode(y, len(X))
+    candidates, left_out = choose(inputs.size_of(target, folds), quick=quick, only=only)
     print(f"{name}: {len(X)} rows, {X.shape[1]} columns, {len(classes)} classes")
     with shown_on_stderr(len(candidates)) as progress:
         board = compare(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
@@ -10,12 +11,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass import __version__
-from manyclass.app.class_names import as_text, short_names
 from manyclass.app.leaderboard import Entry, Leaderboard, listed
-from manyclass.app.limits import LIMITS, PageLimits
+from manyclass.app.report import as_text, short_names
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
 KINDS = {"number": "numbers", "category": "categories", "bool": "yes or no", "date": "dates"}
+
+
+@dataclass(frozen=True)
+class PageLimits:
+    """Limits of a report. All are choices: a page that can be read, and loads at once."""
+
+    classes: int = 200
+    """Classes that are listed with their counts."""
+    columns: int = 5
+    """Columns with missing values that are named."""
+    confused: int = 20
+    """Rows and columns of the confusion matrix; the other classes are merged."""
+    pairs: int = 5
+    """Pairs of classes that are confused most often."""
+    incoherent: int = 15
+    """Rows with the largest incoherence."""
+    panels: int = 12
+    """Classes with a reliability diagram of their own."""
+    bins: int = 10
+    """Bins of the reliability diagrams."""
+    name: int = 18
+    """Characters of a class name in narrow places."""
+
+
+LIMITS = PageLimits()
 
 
 class Row(NamedTuple):
@@ -56,16 +81,16 @@ class Data(NamedTuple):
     n_more_missing: int
 
 
-def data(board: Leaderboard, limits: PageLimits = LIMITS) -> Data:
+def data(board: Leaderboard) -> Data:
     """Return the most frequent classes, and the columns with most missing values."""
     about = board.description
     by_count = sorted(about.class_counts.items(), key=lambda item: -item[1])
     return Data(
         listed([f"{KINDS[kind]} ({n})" for kind, n in about.kinds.items()]),
-        [(label, n, n / by_count[0][1]) for label, n in by_count[: limits.classes]],
-        max(0, len(by_count) - limits.classes),
-        list(about.missing.items())[: limits.columns],
-        max(0, len(about.missing) - limits.columns),
+        [(label, n, n / by_count[0][1]) for label, n in by_count[: LIMITS.classes]],
+        max(0, len(by_count) - LIMITS.classes),
+        list(about.missing.items())[: LIMITS.columns],
+        max(0, len(about.missing) - LIMITS.columns),
     )
 
 
@@ -82,7 +107,7 @@ class Confusion(NamedTuple):
     """The most frequent confusions: true and predicted class, count, share."""
 
 
-def confusion(board: Leaderboard, limits: PageLimits = LIMITS) -> Confusion:
+def confusion(board: Leaderboard) -> Confusion:
     """Return the confusion matrix of the best candidate, for the classes confused most often."""
     entry, k = board.best, len(board.classes)
     rows, p = entry.tested()
@@ -90,19 +115,19 @@ def confusion(board: Leaderboard, limits: PageLimits = LIMITS) -> Confusion:
     wrong = count_pairs(true, predicted, k)
     np.fill_diagonal(wrong, 0)
     shown = np.arange(k)
-    if k > limits.confused:
+    if k > LIMITS.confused:
         most = np.argsort(-(wrong.sum(axis=0) + wrong.sum(axis=1)), kind="stable")
-        shown = np.sort(most[: limits.confused - 1])
+        shown = np.sort(most[: LIMITS.confused - 1])
     # All other classes are merged into one more.
     place = np.full(k, len(shown))
     place[shown] = np.arange(len(shown))
     merged = count_pairs(place[true], place[predicted], len(shown) + (len(shown) < k))
-    short = short_names(board.classes, limits.name)
+    short = short_names(board.classes, LIMITS.name)
     labels = [(as_text(board.classes[c]), short[c]) for c in shown]
     if len(shown) < k:
         labels.append((f"{k - len(shown)} others",) * 2)
     shares = [_shares(row, c, len(shown)) for c, row in enumerate(merged)]
-    return Confusion(entry, labels, shares, k - len(shown), _pairs(board, wrong, limits.pairs))
+    return Confusion(entry, labels, shares, k - len(shown), _pairs(board, wrong, LIMITS.pairs))
 
 
 def count_pairs(true: Any, predicted: Any, k: int) -> NDArray[np.int64]:
@@ -143,15 +168,13 @@ class Incoherent(NamedTuple):
     right: bool
 
 
-def most_incoherent(
-    board: Leaderboard, entry: Entry, limits: PageLimits = LIMITS
-) -> list[Incoherent]:
+def most_incoherent(board: Leaderboard, entry: Entry) -> list[Incoherent]:
     """Return the rows on which the binary models disagree most."""
     assert entry.incoherence is not None
     rows, p = entry.tested()
     values = entry.incoherence[rows]
     found = []
-    for i in np.argsort(-values, kind="stable")[: limits.incoherent].tolist():
+    for i in np.argsort(-values, kind="stable")[: LIMITS.incoherent].tolist():
         row = rows[i]
         top = np.argsort(-p[i], kind="stable")[:2].tolist()
         found.append(

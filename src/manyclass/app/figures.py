@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyclass.app.class_names import as_text, short_names
+from manyclass.app.contents import LIMITS
 from manyclass.app.leaderboard import Entry, Leaderboard
-from manyclass.app.limits import LIMITS
-from manyclass.app.report import inline_svg, page_style
+from manyclass.app.report import as_text, inline_svg, page_style, short_names
 
 COLORS = ("#0072B2", "#D55E00")  # M. Okabe, K. Ito (2008), Color universal design
 MARKERS = ("o", "s")
@@ -32,23 +31,12 @@ def new_figure(width: float, height: float, layout: Any = "constrained") -> Any:
 
 def reliability(board: Leaderboard, entries: list[Entry]) -> Figure:
     """Draw the reliability of the predicted labels of some candidates."""
-    from manyclass.plot import ReliabilityDisplay
-
     with page_style():
         figure = new_figure(5.0, 5.2)
         ax = figure.subplots()
         for i, entry in enumerate(entries):
             rows, p = entry.tested()
-            ReliabilityDisplay.from_predictions(
-                board.target[rows],
-                p,
-                classes=np.arange(len(board.classes)),
-                n_bins=LIMITS.bins,
-                name=entry.name,
-                ax=ax,
-                color=COLORS[i],
-                marker=MARKERS[i],
-            )
+            _add_curve(ax, i, entry, board.target[rows], p, classes=np.arange(len(board.classes)))
         # Above the diagram, where it hides nothing.
         handles, labels = ax.get_legend_handles_labels()
         ax.get_legend().remove()
@@ -58,32 +46,29 @@ def reliability(board: Leaderboard, entries: list[Entry]) -> Figure:
         return Figure(inline_svg(figure, name="reliability", description=description), "")
 
 
+def _add_curve(ax: Any, i: int, entry: Entry, y: Any, p: Any, **options: Any) -> None:
+    from manyclass.plot import ReliabilityDisplay
+
+    style = {"name": entry.name, "color": COLORS[i], "marker": MARKERS[i], **options}
+    ReliabilityDisplay.from_predictions(y, p, n_bins=LIMITS.bins, ax=ax, **style)
+
+
 def reliability_by_class(board: Leaderboard, entries: list[Entry]) -> Iterator[Figure]:
     """Draw the reliability of the probability of each of the most frequent classes."""
-    for c in most_frequent(board, LIMITS.panels):
+    counts = np.bincount(board.target, minlength=len(board.classes))
+    for c in sorted(np.argsort(-counts, kind="stable")[: LIMITS.panels].tolist()):
         with page_style():
             yield _panel(board, entries, c)
 
 
 def _panel(board: Leaderboard, entries: list[Entry], c: int) -> Figure:
-    from manyclass.plot import ReliabilityDisplay
-
     figure = new_figure(2.9, 2.9, layout=None)  # there are many, and a layout takes time
     ax = figure.add_axes((0.21, 0.15, 0.67, 0.82))
     for i, entry in enumerate(entries):
         rows, p = entry.tested()
-        ReliabilityDisplay.from_predictions(
-            board.target[rows] == c,
-            np.stack([1 - p[:, c], p[:, c]], axis=1),
-            classes=[False, True],
-            labels=[True],
-            n_bins=LIMITS.bins,
-            name=entry.name,
-            ax=ax,
-            color=COLORS[i],
-            marker=MARKERS[i],
-            ls="-",
-        )
+        both = np.stack([1 - p[:, c], p[:, c]], axis=1)
+        of_class = {"classes": [False, True], "labels": [True], "ls": "-"}
+        _add_curve(ax, i, entry, board.target[rows] == c, both, **of_class)
     ax.get_legend().remove()
     ax.set(xlabel="stated", ylabel="observed")
     name = as_text(board.classes[c])
@@ -119,9 +104,3 @@ def incoherence(board: Leaderboard, entry: Entry) -> Figure:
         IncoherenceDisplay.from_values(entry.incoherence[rows], right, ax=figure.subplots())
         description = f"Histogram of the incoherence of {entry.name}, for right and wrong rows."
         return Figure(inline_svg(figure, name="incoherence", description=description), "")
-
-
-def most_frequent(board: Leaderboard, most: int) -> list[int]:
-    """Return the most frequent classes, in the order of the classes."""
-    counts = np.bincount(board.target, minlength=len(board.classes))
-    return sorted(np.argsort(-counts, kind="stable")[:most].tolist())

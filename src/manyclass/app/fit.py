@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,12 +19,12 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
-from sklearn.utils import get_tags
 
 from manyclass import CoupledClassifier, CoupledSVC, codes
+from manyclass._lib.files import StrPath, check_output
 from manyclass._lib.messages import quoted
 from manyclass.app.columns import column_transformer, kinds_of
-from manyclass.app.outputs import check_output
+from manyclass.app.measuring import make_pipeline
 from manyclass.app.tables import read_table
 from manyclass.combiners import base as combining
 from manyclass.learners import BoostedNaiveBayes, KernelLogisticRegression
@@ -33,48 +33,30 @@ from manyclass.storage import save_model
 if TYPE_CHECKING:
     import pandas as pd
 
-Options = dict[str, Any]
-
-
-def _svm(C: float | None, options: Options) -> CoupledSVC:
-    return CoupledSVC(C=10.0 if C is None else C, **options)
-
-
-def _linear_svm(C: float | None, options: Options) -> CoupledClassifier:
-    return CoupledClassifier(LinearSVC(C=1.0 if C is None else C, max_iter=10_000), **options)
-
-
-def _logistic(C: float | None, options: Options) -> CoupledClassifier:
-    logistic = LogisticRegression(C=1.0 if C is None else C, max_iter=1000)
-    return CoupledClassifier(logistic, **options)
-
-
-def _kernel_logistic(C: float | None, options: Options) -> CoupledClassifier:
+# The usual C, or None if the learner has none, and a function of C that builds the classifier.
+LEARNERS: dict[str, tuple[float | None, Callable[..., Any]]] = {
+    "svm": (10.0, CoupledSVC),
+    "linear-svm": (
+        1.0,
+        lambda C, **more: CoupledClassifier(LinearSVC(C=C, max_iter=10_000), **more),
+    ),
+    "logistic": (
+        1.0,
+        lambda C, **more: CoupledClassifier(LogisticRegression(C=C, max_iter=1000), **more),
+    ),
     # Leave-one-out has a closed form.
-    return CoupledClassifier(
-        KernelLogisticRegression(C=10.0 if C is None else C), cv="loo", **options
-    )
-
-
-def _boosted_naive_bayes(C: float | None, options: Options) -> CoupledClassifier:
-    if C is not None:
-        raise ValueError("boosted-naive-bayes has no C. Leave out --C.")
-    return CoupledClassifier(BoostedNaiveBayes(), **options)
-
-
-LEARNERS: dict[str, Callable[[float | None, Options], Any]] = {
-    "svm": _svm,
-    "linear-svm": _linear_svm,
-    "logistic": _logistic,
-    "kernel-logistic": _kernel_logistic,
-    "boosted-naive-bayes": _boosted_naive_bayes,
+    "kernel-logistic": (
+        10.0,
+        lambda C, **more: CoupledClassifier(KernelLogisticRegression(C=C), cv="loo", **more),
+    ),
+    "boosted-naive-bayes": (None, lambda C, **more: CoupledClassifier(BoostedNaiveBayes(), **more)),
 }
 
 
 def fit_file(
-    path_or_name: str | os.PathLike[str],
+    path_or_name: StrPath,
     target: str | None,
-    output: str | os.PathLike[str],
+    output: StrPath,
     *,
     learner: str = "svm",
     code: str = "one-vs-one",
@@ -133,21 +115,19 @@ def fit_file(
     """
     output = Path(output)
     check_output(output, [path_or_name], force=force)
-    _check_folds(folds)
+    if folds is not None and (folds < 0 or folds == 1):
+        raise ValueError(f"folds (--folds) must be 0, for none, or at least 2, got {folds}.")
     X, y = read_table(path_or_name, target=target)
     transformer = column_transformer(X)
     used = {name for _, _, names in transformer.transformers for name in names}
     X = X[[name for name in X.columns if name in used]]
-    options: Options = {
+    options: dict[str, Any] = {
         "code": code,
         "combiner": combiner or ("wlw2" if code == "one-vs-one" else "kl"),
         "random_state": random_state,
         "n_jobs": n_jobs,
     }
-    classifier = _classifier(learner, C, options)
-    if not get_tags(classifier).input_tags.sparse:
-        transformer.set_params(sparse_threshold=0.0)
-    model = Pipeline([("columns", transformer), ("classifier", classifier)])
+    model = make_pipeline(transformer, _classifier(learner, C, options))
     print(_table_line(X, y))
     start = time.perf_counter()
     model.fit(X, y)
@@ -164,24 +144,21 @@ def fit_file(
     return model
 
 
-def _check_folds(folds: int | None) -> None:
-    if folds is not None and (folds < 0 or folds == 1):
-        raise ValueError(f"folds (--folds) must be 0, for none, or at least 2, got {folds}.")
-
-
-def _classifier(learner: str, C: float | None, options: Options):
+def _classifier(learner: str, C: float | None, options: dict[str, Any]):
     if learner not in LEARNERS:
         raise ValueError(
             f"there is no learner {quoted(learner)}: choose from {', '.join(LEARNERS)}."
         )
     if C is not None and not 0 < C < np.inf:
         raise ValueError(f"C must be a positive number, got {C}.")
-    return LEARNERS[learner](C, options)
+    usual, build = LEARNERS[learner]
+    if C is not None and usual is None:
+        raise ValueError(f"{learner} has no C. Leave out --C.")
+    return build(C=usual if C is None else C, **options)
 
 
 def _table_line(X: pd.DataFrame, y: pd.Series) -> str:
-    kinds = list(kinds_of(X).values())
-    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+    counts = ", ".join(f"{n} {kind}" for kind, n in Counter(kinds_of(X).values()).items())
     sizes = y.value_counts()
     return (
         f"{len(y)} rows; columns: {counts}; {len(sizes)} classes with {sizes.min()} to "

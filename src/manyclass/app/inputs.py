@@ -1,4 +1,4 @@
-"""Checks and conversion of the table and labels of a comparison."""
+"""Checks and conversion of the table and labels of a comparison, and its folds."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from manyclass._lib.messages import quoted
 from manyclass.app.candidates import Size
 from manyclass.app.columns import conform, import_pandas, kinds_of
+from manyclass.app.leaderboard import listed
+from manyclass.app.report import one_line
+from manyclass.scores import folds
+from manyclass.scores.folds import Fold
 
 
 def as_frame(X: Any) -> Any:
@@ -57,15 +61,7 @@ def encode(y: ArrayLike, n: int) -> tuple[list[Any], NDArray[np.intp]]:
 
 
 def size_of(target: NDArray[np.intp], n_folds: int) -> Size:
-    """Return the size of the data, by which candidates are chosen.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.app.inputs import size_of
-    >>> size_of(np.repeat([0, 1], [20, 7]), n_folds=5)
-    Size(rows=27, classes=2, rarest=5)
-    """
+    """Return the size of the data, by which candidates are chosen."""
     counts = np.bincount(target)
     # The only row of a class is never left out.
     left = np.maximum(1, counts - -(-counts // n_folds))
@@ -73,16 +69,7 @@ def size_of(target: NDArray[np.intp], n_folds: int) -> Size:
 
 
 def draw(y: NDArray[np.intp], n: int, random_state: int) -> NDArray[np.intp]:
-    """Draw about ``n`` rows, stratified by class, with at least two of each class if it has them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.app.inputs import draw
-    >>> y = np.repeat([0, 1, 2], [70, 28, 2])
-    >>> np.bincount(y[draw(y, 20, random_state=0)])
-    array([14,  6,  2])
-    """
+    """Draw about ``n`` rows, stratified by class; at least two of each class if it has them."""
     if n >= len(y):
         return np.arange(len(y))
     rng = np.random.RandomState(random_state)
@@ -95,29 +82,7 @@ def draw(y: NDArray[np.intp], n: int, random_state: int) -> NDArray[np.intp]:
 
 
 def sample(X: Any, y: Any, rows: int | None, *, random_state: int = 0) -> tuple[Any, Any]:
-    """Draw about so many rows, stratified by class, in the order of the table.
-
-    Parameters
-    ----------
-    X, y : DataFrame and Series
-        As :func:`~manyclass.app.tables.read_table` returns them.
-    rows : int or None
-        The number of rows, or None for all. At least two of each class are kept.
-    random_state : int, default=0
-        The seed.
-
-    Returns
-    -------
-    X, y : DataFrame and Series
-
-    Examples
-    --------
-    >>> from manyclass.app.inputs import sample
-    >>> from manyclass.app.tables import read_table
-    >>> X, y = sample(*read_table("iris"), 30)
-    >>> y.value_counts().to_dict()
-    {'setosa': 10, 'versicolor': 10, 'virginica': 10}
-    """
+    """Return the table, or about so many rows of it, drawn by class and in their order."""
     if rows is None:
         return X, y
     if rows < 2:
@@ -125,3 +90,61 @@ def sample(X: Any, y: Any, rows: int | None, *, random_state: int = 0) -> tuple[
     _, target = encode(y, len(X))
     drawn = draw(target, rows, random_state)
     return X.iloc[drawn], y.iloc[drawn]
+
+
+def make_folds(
+    cv: int, classes: list[Any], target: NDArray[np.intp], random_state: int
+) -> list[Fold]:
+    """Return stratified folds, or raise an error if the classes are too small."""
+    check_folds(cv)
+    if np.bincount(target).max() < 2:
+        raise ValueError(
+            f"each of the {len(classes)} classes has a single row, so that no row can be "
+            "left out for a test. Collect more rows, or merge classes."
+        )
+    return shuffled_folds(int(cv), target, random_state)
+
+
+def check_folds(cv: int) -> None:
+    """Raise a ``ValueError`` if this is not a number of folds."""
+    if not isinstance(cv, int | np.integer) or cv < 2:
+        raise ValueError(f"cv (--folds) must be a number of folds, at least 2, got {quoted(cv)}.")
+
+
+def notes_on_folds(
+    cv: int, n_folds: int, classes: list[Any], target: NDArray[np.intp]
+) -> list[str]:
+    """Name the classes with fewer rows than folds, and the consequence."""
+    counts = np.bincount(target, minlength=len(classes))
+    single = [repr(classes[c]) for c in np.flatnonzero(counts == 1)]
+    few = [repr(classes[c]) for c in np.flatnonzero((counts > 1) & (counts < n_folds))]
+    notes = []
+    if n_folds < cv:
+        notes.append(f"{n_folds} folds instead of {cv}: no class has more than {n_folds} rows.")
+    if few:
+        notes.append(
+            f"{_some_have(few)} fewer rows than there are folds: some folds test on none of them."
+        )
+    if single:
+        notes.append(
+            f"{_some_have(single)} a single row, which is always trained on and never tested on."
+        )
+    return notes
+
+
+def _some_have(names: list[str], most: int = 5) -> str:
+    more = [f"{len(names) - most} more"] if len(names) > most else []
+    kind, verb = ("class", "has") if len(names) == 1 else ("classes", "have")
+    return f"{kind} {listed([one_line(name, 60) for name in names[:most]] + more)} {verb}"
+
+
+def shuffled_folds(n_folds: int, y: NDArray[np.intp], random_state: int) -> list[Fold]:
+    """Return stratified folds whose training rows have every class.
+
+    A class with fewer rows than folds is spread over as many folds as it has rows; a
+    row that is the only one of its class is never left out.
+    """
+    order = np.random.RandomState(random_state).permutation(len(y))
+    n_classes = int(y.max()) + 1
+    parts = folds.make_folds(n_folds, None, y[order], np.arange(n_classes), warn=False)
+    return [(np.sort(order[train]), np.sort(order[test])) for train, test in parts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from manyclass._lib.messages import quoted
 from manyclass.app.candidates import Candidate
-from manyclass.app.description import Description
+from manyclass.app.columns import kinds_of
 from manyclass.app.report import text_table
 from manyclass.classifier import CoupledBase
 
@@ -21,9 +22,41 @@ Floats = NDArray[np.float64]
 
 FIT, PREDICT = "fit s", "predict s"
 LEVEL = 0.95  # of confidence intervals: the usual one
-NONE = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 BEST = "*"
+
+
+@dataclass(frozen=True)
+class Description:
+    """A table in numbers; see :func:`describe`."""
+
+    n_rows: int
+    n_columns: int
+    """Columns, without the target."""
+    kinds: dict[str, int]
+    """Number of columns of each kind: "number", "category", "bool", "date"."""
+    missing: dict[str, int]
+    """Missing values of each column that has some, most first."""
+    class_counts: dict[Any, int]
+    """Rows of each class, in the order of the classes."""
+
+    @property
+    def n_missing(self) -> int:
+        """Missing values in all."""
+        return sum(self.missing.values())
+
+
+def describe(X: Any, classes: list[Any], target: NDArray[np.intp]) -> Description:
+    """Describe a DataFrame and its target."""
+    missing = Counter({str(name): int(X[name].isna().sum()) for name in X.columns})
+    counts = np.bincount(target, minlength=len(classes))
+    return Description(
+        n_rows=len(X),
+        n_columns=X.shape[1],
+        kinds=dict(Counter(kinds_of(X).values()).most_common()),
+        missing={name: n for name, n in missing.most_common() if n > 0},
+        class_counts=dict(zip(classes, counts.tolist(), strict=True)),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,12 +339,5 @@ class Leaderboard:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join names for a sentence.
-
-    Examples
-    --------
-    >>> from manyclass.app.leaderboard import listed
-    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
-    ('a', 'a and b', 'a, b and c')
-    """
+    """Join names for a sentence."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -16,8 +16,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
-from manyclass.app.class_names import one_line
 from manyclass.app.leaderboard import FIT, PREDICT
+from manyclass.app.report import one_line
 from manyclass.classifier import CoupledBase
 from manyclass.metrics import classwise_calibration_error
 from manyclass.scores.folds import Fold
@@ -26,27 +26,11 @@ Floats = NDArray[np.float64]
 Metric = Callable[[NDArray[np.intp], Floats], float]
 
 
-def _log_loss(y: NDArray[np.intp], p: Floats) -> float:
-    return float(log_loss(y, p, labels=np.arange(p.shape[1])))
-
-
-def _brier(y: NDArray[np.intp], p: Floats) -> float:
-    return float(brier_score_loss(y, p, labels=np.arange(p.shape[1])))
-
-
-def _error(y: NDArray[np.intp], p: Floats) -> float:
-    return float(np.mean(p.argmax(axis=1) != y))
-
-
-def _calibration(y: NDArray[np.intp], p: Floats) -> float:
-    return classwise_calibration_error(y, p, classes=np.arange(p.shape[1]))
-
-
 METRICS: dict[str, Metric] = {
-    "log-loss": _log_loss,
-    "Brier": _brier,
-    "error": _error,
-    "calibration": _calibration,
+    "log-loss": lambda y, p: float(log_loss(y, p, labels=np.arange(p.shape[1]))),
+    "Brier": lambda y, p: float(brier_score_loss(y, p, labels=np.arange(p.shape[1]))),
+    "error": lambda y, p: float(np.mean(p.argmax(axis=1) != y)),
+    "calibration": lambda y, p: classwise_calibration_error(y, p, classes=np.arange(p.shape[1])),
 }
 """Metrics by the names of their columns. For all of them, less is better."""
 
@@ -61,17 +45,11 @@ class Measured(NamedTuple):
     warnings: tuple[str, ...]
 
 
-class Failed(NamedTuple):
-    """A fold that failed, and the reason."""
-
-    reason: str
-
-
 def make_pipeline(columns: Any, classifier: Any) -> Pipeline:
     """Return a pipeline that converts the columns, dense if the classifier needs that."""
     columns = clone(columns)
     if not get_tags(classifier).input_tags.sparse:
-        columns.set_params(sparse_threshold=0)
+        columns.set_params(sparse_threshold=0.0)
     return Pipeline([("columns", columns), ("classifier", classifier)])
 
 
@@ -96,10 +74,10 @@ def measure(
     fold: Fold,
     n_classes: int,
     metrics: tuple[str, ...],
-) -> Measured | Failed:
+) -> Measured | str:
     """Fit on the training rows and measure on the test rows, in one thread.
 
-    An exception of the classifier is a result, not an error.
+    An exception of the classifier is a result, not an error: its text is returned.
     """
     train, test = fold
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
@@ -113,7 +91,7 @@ def measure(
             values = {name: METRICS[name](y[test], p) for name in metrics}
             incoherence, code = _beneath(fitted, X.iloc[test])
         except Exception as error:
-            return Failed(one_line(f"{type(error).__name__}: {error}"))
+            return one_line(f"{type(error).__name__}: {error}")
     values |= {FIT: between - start, PREDICT: end - between}
     said = dict.fromkeys(
         one_line(str(w.message)) for w in caught if issubclass(w.category, UserWarning)

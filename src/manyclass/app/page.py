@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from manyclass._lib.extras import import_extra
-from manyclass._lib.files import replace_file
+from manyclass._lib.files import StrPath, check_output, replace_file
 from manyclass.app import contents, figures
-from manyclass.app.class_names import as_text, short_names
+from manyclass.app.contents import LIMITS
 from manyclass.app.leaderboard import LEVEL, Leaderboard
-from manyclass.app.limits import LIMITS
-from manyclass.app.outputs import StrPath, check_output
+from manyclass.app.report import as_text, short_names
 from manyclass.app.snippet import Source, program
 
 __all__ = ["Source", "check_report", "render", "write_page"]
@@ -24,13 +23,6 @@ def check_report(path: StrPath, inputs: Iterable[StrPath] = (), *, force: bool =
     """Raise an error if a report cannot be written, before anything is computed.
 
     An earlier report is replaced. Another file is replaced only by force, and an input never.
-
-    Examples
-    --------
-    >>> from manyclass.app.page import check_report
-    >>> check_report(".")
-    Traceback (most recent call last):
-    ValueError: . is a folder. Name a file in it.
     """
     for name in ("jinja2", "matplotlib"):
         import_extra(name, "a report needs")
@@ -45,35 +37,9 @@ def _is_report(path: Path) -> bool:
 
 
 def write_page(
-    board: Leaderboard,
-    path: StrPath,
-    *,
-    source: Source | None = None,
-    title: str | None = None,
+    board: Leaderboard, path: StrPath, *, source: Source | None = None, title: str | None = None
 ) -> Path:
-    """Write the report of a comparison, completely or not at all.
-
-    Parameters
-    ----------
-    board : Leaderboard
-        From :func:`~manyclass.app.compare.compare`.
-    path : path
-        The file; an existing one is replaced.
-    source : Source, optional
-        The source of the data, for the program that repeats the comparison.
-    title : str, optional
-        The name of the source when omitted.
-
-    Returns
-    -------
-    Path
-
-    Examples
-    --------
-    >>> from manyclass.app.page import write_page
-    >>> write_page(board, "report.html")  # doctest: +SKIP
-    PosixPath('report.html')
-    """
+    """Write the report of a comparison, completely or not at all, and return its path."""
     check_report(path, force=True)
     html = render(board, source=source, title=title)
     replace_file(Path(path), html.encode("utf-8", "replace"))

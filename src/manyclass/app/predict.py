@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,19 +18,12 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from manyclass._lib.extras import import_extra
-from manyclass._lib.files import replacing
+from manyclass._lib.files import StrPath, check_output, replacing
 from manyclass._lib.messages import warn
+from manyclass.app import tables
 from manyclass.app.columns import Kind, conform, import_pandas, shown
 from manyclass.app.fit import notes
-from manyclass.app.outputs import StrPath, check_output
-from manyclass.app.tables import (
-    SEPARATORS,
-    column_names,
-    count_rows,
-    is_text,
-    read_blocks,
-    without_missing,
-)
+from manyclass.app.progress import bar_on_stderr
 from manyclass.storage import load_model, read_metadata
 
 if TYPE_CHECKING:
@@ -43,9 +35,9 @@ STDOUT = "-"
 
 
 def predict_file(
-    model_path: str | os.PathLike[str],
-    data_path: str | os.PathLike[str],
-    output: str | os.PathLike[str],
+    model_path: StrPath,
+    data_path: StrPath,
+    output: StrPath,
     *,
     block_rows: int = 50_000,
     id_column: str | None = None,
@@ -102,19 +94,19 @@ def predict_file(
         raise ValueError(f"block_rows (--block-rows) must be at least 1, got {block_rows}.")
     kinds = _kinds(model_path)
     _check_output(output, [model_path, data_path])
-    _check_columns(column_names(data_path), kinds, id_column, data_path)
+    _check_columns(tables.column_names(data_path), kinds, id_column, data_path)
     model = load_model(model_path, trusted=trusted)
     names = _output_names(model, id_column)
     unseen = _Unseen(model)
     numbers = [name for name, kind in kinds.items() if kind == "number"]
     carried = [] if id_column is None else [id_column]
     n = 0
-    blocks = read_blocks(data_path, rows=block_rows, numbers=numbers, verbatim=carried)
+    blocks = tables.read_blocks(data_path, rows=block_rows, numbers=numbers, verbatim=carried)
     with closing(blocks), _progress(data_path) as advance, _writer(output, names) as write:
         for block in blocks:
             ids = [block[name].to_numpy() for name in carried]
-            if id_column in kinds and is_text(data_path):  # it is also a feature
-                block[id_column] = without_missing(block[id_column])
+            if id_column in kinds and tables.is_text(data_path):  # it is also a feature
+                block[id_column] = tables.without_missing(block[id_column])
             X = conform(block, kinds, first_row=n + 1)
             unseen.count(X)
             write(_predict(model, X, names, ids))
@@ -124,7 +116,7 @@ def predict_file(
     return n
 
 
-def _kinds(model_path: str | os.PathLike[str]) -> dict[str, Kind]:
+def _kinds(model_path: StrPath) -> dict[str, Kind]:
     kinds = read_metadata(model_path)["metadata"].get("kinds")
     if not isinstance(kinds, dict) or not set(kinds.values()) <= set(get_args(Kind)):
         raise ValueError(
@@ -143,10 +135,7 @@ def _check_output(output: StrPath, inputs: Sequence[StrPath]) -> None:
 
 
 def _check_columns(
-    names: Sequence[str],
-    kinds: Mapping[str, Kind],
-    id_column: str | None,
-    data_path: str | os.PathLike[str],
+    names: Sequence[str], kinds: Mapping[str, Kind], id_column: str | None, data_path: StrPath
 ) -> None:
     missing = [name for name in kinds if name not in names]
     spare = [name for name in names if name not in kinds]
@@ -241,7 +230,7 @@ class _Unseen:
 
 
 @contextmanager
-def _writer(output: str | os.PathLike[str], names: list[str]) -> Iterator[Write]:
+def _writer(output: StrPath, names: list[str]) -> Iterator[Write]:
     """Open the output. The file appears when all rows are written."""
     if str(output) == STDOUT:
         yield _rows_as_text(sys.stdout, ",", names)
@@ -253,7 +242,7 @@ def _writer(output: str | os.PathLike[str], names: list[str]) -> Iterator[Write]
                 yield write
         else:
             text = TextIOWrapper(file, encoding="utf-8", newline="")
-            yield _rows_as_text(text, SEPARATORS[suffix], names)
+            yield _rows_as_text(text, tables.SEPARATORS[suffix], names)
             text.detach()
 
 
@@ -269,18 +258,14 @@ def _rows_as_text(file: IO[str], separator: str, names: list[str]) -> Write:
         (careful if broken else plain).writerows(rows)
 
     def write(block: pd.DataFrame) -> None:
-        texts = block.select_dtypes(exclude=np.number)
+        columns = block.select_dtypes(exclude=np.number).items()
+        texts = [text for _, column in columns for text in column.unique()]
         block = block.astype(object).where(block.notna(), None)
-        write_rows(zip(*(block[name].tolist() for name in names), strict=True), _values(texts))
+        write_rows(zip(*(block[name].tolist() for name in names), strict=True), texts)
         file.flush()
 
     write_rows([names], names)
     return write
-
-
-def _values(texts: pd.DataFrame) -> Iterator[Any]:
-    for name in texts.columns:
-        yield from texts[name].unique()
 
 
 @contextmanager
@@ -304,18 +289,12 @@ def _parquet_rows(file: IO[bytes]) -> Iterator[Write]:
 
 
 @contextmanager
-def _progress(data_path: str | os.PathLike[str]) -> Iterator[Callable[[int], None]]:
+def _progress(data_path: StrPath) -> Iterator[Callable[[int], None]]:
     """Yield a function that takes the number of new rows: a bar, on a terminal with rich."""
-    try:
-        console = import_module("rich.console").Console(stderr=True)
-    except ImportError:
-        console = None
-    if console is None or not sys.stderr.isatty():
-        yield lambda n: None
-        return
-    with import_module("rich.progress").Progress(console=console, transient=True) as bar:
-        task = bar.add_task("predicting", total=count_rows(data_path))
-        yield lambda n: bar.advance(task, n)
+    with bar_on_stderr() as bar:
+        total = None if bar is None else tables.count_rows(data_path)
+        task = None if bar is None else bar.add_task("predicting", total=total)
+        yield lambda n: None if bar is None else bar.advance(task, n)
 
 
 # ---------------------------------------------------------------------- command line

@@ -1,36 +1,42 @@
-"""The progress of a comparison, on the terminal."""
+"""Progress on the terminal."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manyclass.app.compare import Step
 
 
 @contextmanager
-def shown_on_stderr(n_candidates: int) -> Iterator[Callable[[Step], None]]:
-    """Yield a function to call after each fold: a bar on a terminal with rich, or plain lines."""
+def bar_on_stderr() -> Iterator[Any]:
+    """Yield a progress bar, or None without rich or a terminal."""
     try:
-        from rich.console import Console
-        from rich.progress import Progress
+        console = import_module("rich.console").Console(stderr=True)
     except ImportError:
-        yield _plain_line
+        console = None
+    if console is None or not sys.stderr.isatty():
+        yield None
         return
-    if not sys.stderr.isatty():
-        yield _plain_line
-        return
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=n_candidates)
+    with import_module("rich.progress").Progress(console=console, transient=True) as bar:
+        yield bar
+
+
+@contextmanager
+def shown_on_stderr(n_candidates: int) -> Iterator[Callable[[Step], None]]:
+    """Yield a function to call after each fold: it moves a bar, or prints plain lines."""
+    with bar_on_stderr() as bar:
+        task = None if bar is None else bar.add_task("", total=n_candidates)
 
         def advance(step: Step) -> None:
             done = step.place + (1 if step.failure else step.fold / step.n_folds)
             bar.update(task, description=step.name, completed=done)
 
-        yield advance
+        yield _plain_line if bar is None else advance
 
 
 def _plain_line(step: Step) -> None:

@@ -1,31 +1,51 @@
-"""Results as tables and figures: plain text for a terminal, SVG for pages."""
+"""Results as texts, tables and figures: plain text for a terminal, SVG for pages."""
 
 from __future__ import annotations
 
 import io
 import re
+import unicodedata
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
+
+from manyclass._lib.messages import ELLIPSIS, distinct_names, shorten
 
 # Colours of matplotlib that are not visible on a dark page, and those of the page instead.
 THEME = {"#000000": "currentColor", "#666666": "var(--muted, #666)"}
 
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Align columns for a terminal: the first to the left, the others to the right.
+def as_text(label: object, most: int | None = None) -> str:
+    """Return a label as one line of text that any page can hold.
 
-    Examples
-    --------
-    >>> from manyclass.app.report import text_table
-    >>> print(text_table(["model", "loss"], [["a", "0.5"], ["long name", "10.25"]]))
-    model       loss
-    ----------------
-    a            0.5
-    long name  10.25
+    Control characters and lone surrogates, which XML and UTF-8 cannot hold, are replaced. White
+    space becomes single spaces. An empty label becomes "(empty)". A text longer than ``most`` is
+    cut in the middle.
     """
+    text = " ".join(str(label).split())
+    text = "".join("\N{REPLACEMENT CHARACTER}" if _unfit(c) else c for c in text) or "(empty)"
+    return text if most is None else shorten(text, most)
+
+
+def short_names(labels: Iterable[object], most: int) -> list[str]:
+    """Shorten names for a page so that they still differ."""
+    return distinct_names(map(as_text, labels), most)
+
+
+def _unfit(character: str) -> bool:
+    return unicodedata.category(character) in ("Cc", "Cs") or character in "\ufffe\uffff"
+
+
+def one_line(message: str, most: int = 300) -> str:
+    """Return the first sentence or so of a message, on one line."""
+    text = as_text(message)
+    return text if len(text) <= most else text[: most - 1] + ELLIPSIS
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Align columns for a terminal: the first to the left, the others to the right."""
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     lines = [
         "  ".join(
@@ -39,15 +59,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 @contextmanager
 def page_style() -> Iterator[None]:
-    """Set the style of figures for a page: text stays text, and backgrounds are transparent.
-
-    Examples
-    --------
-    >>> from manyclass.app.report import page_style
-    >>> with page_style():  # doctest: +SKIP
-    ...     figure = Figure()
-    ...     display.plot(ax=figure.subplots())
-    """
+    """Set the style of figures for a page: text stays text, and backgrounds are transparent."""
     from matplotlib import rc_context
 
     style: Any = {
@@ -69,29 +81,8 @@ def inline_svg(figure: Any, *, name: str, description: str) -> str:
     """Write a matplotlib figure as SVG that can stand in an HTML page among others.
 
     Identifiers begin with the name, so that those of several figures differ. Black becomes the
-    text colour of the page, and fonts are those of the page. The figure scales with its
-    container.
-
-    Parameters
-    ----------
-    figure : matplotlib Figure
-        Drawn within :func:`page_style`.
-    name : str
-        A name that no other figure of the page has.
-    description : str
-        A description for readers who do not see the figure.
-
-    Returns
-    -------
-    str
-        An ``svg`` element; text from the figure is escaped.
-
-    Examples
-    --------
-    >>> from manyclass.app.report import inline_svg, page_style
-    >>> with page_style():  # doctest: +SKIP
-    ...     inline_svg(figure, name="f1", description="A line that rises.")
-    '<svg viewBox="0 0 144 144" ... role="img" aria-label="A line that rises.">...</svg>'
+    text colour of the page, and fonts are those of the page. The figure, drawn within
+    :func:`page_style`, scales with its container. The description is for readers who do not see it.
     """
     buffer = io.BytesIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))

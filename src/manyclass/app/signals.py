@@ -1,4 +1,4 @@
-"""Signals of the command line: every signal ends it in order, with the right exit code.
+"""Signals end the command line in order: with the right exit code, and without stray files.
 
 Signals such as that of ``kill`` end a process at once, and the processes and files of joblib stay
 behind. Here they raise an exception, as Ctrl-C does. Only the command line and the experiments use
@@ -16,7 +16,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from shutil import disk_usage
 from weakref import ref
+
+from joblib import parallel_config
 
 ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -96,12 +99,7 @@ def ending_in_order(repeat_after: float = 0.5) -> Iterator[None]:
 
     A second such signal ends the process at once. Signals that are ignored (``nohup``) or have a
     handler are left alone. Ctrl-C raises a ``KeyboardInterrupt`` as usual. If Python loses one of
-    these exceptions, it is raised again.
-
-    Parameters
-    ----------
-    repeat_after : float, default=0.5
-        Seconds between checks for lost exceptions.
+    these exceptions, it is raised again after at most ``repeat_after`` seconds.
     """
     is_main = threading.current_thread() is threading.main_thread()
     before = {x: signal.getsignal(x) for x in (signal.SIGINT, *ENDINGS) if is_main}
@@ -136,3 +134,27 @@ def end_process(status: int) -> None:
                 stream.flush()
         os._exit(status)
     sys.exit(status)
+
+
+@contextmanager
+def registered_files(folder: str = "/dev/shm", room: int = 2_000_000_000) -> Iterator[None]:
+    """Name joblib's temporary folder, so that an interrupt leaves no files in shared memory.
+
+    By default joblib creates a folder in shared memory, and then starts the process that removes
+    it: an interrupt in between leaves the folder for good. In a folder that it is given, joblib
+    creates nothing before that process knows the name. ``folder`` is the one that joblib itself
+    would choose, if it has ``room`` bytes free.
+    """
+    if "JOBLIB_TEMP_FOLDER" in os.environ or not _has_room(folder, room):
+        yield
+        return
+    with parallel_config(temp_folder=folder):
+        yield
+
+
+def _has_room(folder: str, room: int) -> bool:
+    """Return whether joblib would choose this folder."""
+    try:
+        return os.access(folder, os.W_OK) and disk_usage(folder).free > room
+    except OSError:
+        return False

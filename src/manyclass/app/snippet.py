@@ -25,50 +25,7 @@ class Source(NamedTuple):
 
 
 def program(board: Leaderboard, source: Source | None = None) -> str:
-    """Write a program that repeats a comparison and fits the best candidate on all rows.
-
-    Parameters
-    ----------
-    board : Leaderboard
-        The comparison.
-    source : Source, optional
-        The source of the data. Without it, the program has a place for the data.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> from sklearn.naive_bayes import GaussianNB
-    >>> from manyclass.app.compare import compare
-    >>> from manyclass.app.snippet import Source, program
-    >>> from manyclass.app.tables import read_table
-    >>> board = compare(*read_table("iris"), candidates={"bayes": GaussianNB(var_smoothing=0.1)})
-    >>> print(program(board, Source("iris")))
-    from sklearn.naive_bayes import GaussianNB
-    <BLANKLINE>
-    from manyclass.app.compare import compare
-    from manyclass.app.tables import read_table
-    <BLANKLINE>
-    X, y = read_table('iris')
-    board = compare(
-        X,
-        y,
-        candidates={
-            'bayes': GaussianNB(var_smoothing=0.1),
-        },
-        cv=5,
-        random_state=0,
-    )
-    print(board)
-    print(board.verdict())
-    <BLANKLINE>
-    # The best one, fitted on all rows.
-    model = board.best.pipeline.fit(X, y)
-    print(model.predict_proba(X.head(3)).round(3))
-    <BLANKLINE>
-    """
+    """Write a program that repeats a comparison and fits the best candidate on all rows."""
     entries = sorted(board, key=lambda entry: entry.name)
     limited = any(entry.candidate.most_rows is not None for entry in entries)
     lines = [

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
 import re
 import zlib
 from collections.abc import Collection, Generator, Iterator
@@ -20,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from manyclass._lib.extras import import_extra
+from manyclass._lib.files import StrPath
 from manyclass._lib.messages import warn
 from manyclass.app import bundled
 from manyclass.app.columns import MISSING, conform, import_pandas, kinds_of, shown
@@ -35,7 +35,7 @@ NAMELESS = re.compile(r"Unnamed: \d+|__index_level_\d+__")
 
 
 def read_table(
-    path_or_name: str | os.PathLike[str], *, target: str | None = None
+    path_or_name: StrPath, *, target: str | None = None
 ) -> tuple[pd.DataFrame, pd.Series]:
     """Read features and classes from a file, or a data set by its name.
 
@@ -91,7 +91,7 @@ def read_table(
 
 
 def read_blocks(
-    path: str | os.PathLike[str],
+    path: StrPath,
     *,
     rows: int = 50_000,
     numbers: Collection[str] = (),
@@ -154,7 +154,7 @@ def read_blocks(
         yield import_pandas().DataFrame(columns=names, dtype=object)
 
 
-def column_names(path: str | os.PathLike[str]) -> list[str]:
+def column_names(path: StrPath) -> list[str]:
     """Return the names of the columns of a file, all different."""
     if str(path) in bundled.BUNDLED:
         X, y = bundled.load(str(path), None)
@@ -170,7 +170,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
     return names
 
 
-def count_rows(path: str | os.PathLike[str]) -> int:
+def count_rows(path: StrPath) -> int:
     """Return the number of rows of a file, and check every line of a text file.
 
     A line with more or fewer fields than columns is an error, because parsers read it in different
@@ -195,7 +195,7 @@ def count_rows(path: str | os.PathLike[str]) -> int:
     return n
 
 
-def is_text(path: str | os.PathLike[str]) -> bool:
+def is_text(path: StrPath) -> bool:
     """Return whether this is a text file with lines and fields."""
     return str(path) not in bundled.BUNDLED and _suffix(Path(path)) in SEPARATORS
 
@@ -208,25 +208,22 @@ def without_missing(fields: pd.Series) -> pd.Series:
 # ---------------------------------------------------------------------- files
 
 
-def _existing(path: str | os.PathLike[str]) -> Path:
+def _existing(path: StrPath) -> Path:
     path = Path(path)
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a file.")
     if not path.exists():
-        known = "" if path.suffix else f", nor a data set of that name{_meant(str(path))}"
-        raise FileNotFoundError(f"there is no file {path}{known}.")
+        if path.suffix:
+            raise FileNotFoundError(f"there is no file {path}.")
+        close = get_close_matches(str(path), bundled.BUNDLED, n=1)
+        known = f". The data sets are {shown(bundled.BUNDLED)}"
+        meant = f" (did you mean {close[0]}?)" if close else known
+        raise FileNotFoundError(f"there is no file {path}, nor a data set of that name{meant}.")
     if _suffix(path) not in (*SEPARATORS, ".parquet"):
         raise ValueError(f"{path} is of no known kind. The name must end in {SUFFIXES}.")
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
     return path
-
-
-def _meant(name: str) -> str:
-    close = get_close_matches(name, bundled.BUNDLED, n=1)
-    return (
-        f" (did you mean {close[0]}?)" if close else f". The data sets are {shown(bundled.BUNDLED)}"
-    )
 
 
 def _suffix(path: Path) -> str:

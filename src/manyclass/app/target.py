@@ -41,12 +41,7 @@ def find_target(names: list[str], target: str | None, path: Path) -> str:
 
 
 def read_labels(
-    column: pd.Series,
-    path: Path,
-    *,
-    many: int = 50,
-    continuous: float = 0.2,
-    alone: float = 0.5,
+    column: pd.Series, path: Path, *, many: int = 50, continuous: float = 0.2, alone: float = 0.5
 ) -> pd.Series:
     """Return the classes as they were written, or raise an error that says what is wrong.
 
@@ -57,8 +52,10 @@ def read_labels(
     where = f"the target {column.name!r} of {path}"
     missing = np.flatnonzero(column.isna())
     if len(missing):
+        first = ", ".join(str(place + 1) for place in missing[:5])
+        rows = f"row {first}" if len(missing) == 1 else f"rows {first}"
         raise ValueError(
-            f"{where} has {len(missing)} missing values, first in {_rows(missing)}: fill them in "
+            f"{where} has {len(missing)} missing values, first in {rows}: fill them in "
             f"or remove the rows. (An empty field and {shown(MISSING[1:])} count as missing: a "
             "class of that name needs another.)"
         )
@@ -80,11 +77,6 @@ def read_labels(
             "an identifier or a measurement. Choose another target."
         )
     return y
-
-
-def _rows(places) -> str:
-    numbers = ", ".join(str(place + 1) for place in places[:5])
-    return f"row {numbers}" if len(places) == 1 else f"rows {numbers}"
 
 
 def _as_written(column: pd.Series) -> pd.Series:

@@ -8,22 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass.combiners import coupling
 from manyclass.combiners.base import Combiner
-from manyclass.combiners.coupling import (
-    HastieTibshirani,
-    HastieTibshiraniNonIterative,
-    KullbackLeibler,
-    LeastSquares,
-    Logit,
-    NonIterative,
-    Normalize,
-    PriceEtAl,
-    RefregierVallet,
-    Vote,
-    WuLinWeng1,
-    WuLinWeng2,
-    Zadrozny,
-)
 from manyclass.combiners.coupling.kernels.by_block import LOWEST
 from manyclass.combiners.softmax import SimplifiedSoftmax, Softmax, TrainedSoftmax
 from manyclass.onnx.elimination import solve_positive_definite, stationary
@@ -31,19 +17,16 @@ from manyclass.onnx.graph import Graph, Piece, Unsupported
 
 Array = NDArray[np.float64]
 Code = NDArray[np.int8]
-ITERATIVE = (HastieTibshirani, KullbackLeibler, LeastSquares, Zadrozny)
+ITERATIVE = (
+    coupling.HastieTibshirani,
+    coupling.KullbackLeibler,
+    coupling.LeastSquares,
+    coupling.Zadrozny,
+)
 
 
 def plan_combiner(combiner: Combiner, code: Code, weights: Array) -> Piece:
-    """Return the piece (l, n) -> (k, n) of a combiner.
-
-    Parameters
-    ----------
-    combiner : Combiner
-    code : int8 array of shape (k, l)
-    weights : array of shape (l,)
-        Weights of the columns.
-    """
+    """Return the piece (l, n) -> (k, n) of a combiner; code (k, l), weights of columns (l,)."""
     if type(combiner) in _PLANS:
         return _PLANS[type(combiner)](combiner, code, weights)
     remedy = "Use 'wlw2' on one-vs-one, 'normalize' on one-vs-rest or 'noniterative' on any code"
@@ -136,7 +119,7 @@ def _of_logits(coef: Array) -> Piece:
     return piece
 
 
-def _logit(combiner: Logit, code: Code, weights: Array) -> Piece:
+def _logit(combiner: coupling.Logit, code: Code, weights: Array) -> Piece:
     """Theta is the inverse Laplacian of the weights times the weighted sums of the logits.
 
     Column b of the code is e_i - e_j: the sums are ``code @ (weights * logits)``.
@@ -146,7 +129,7 @@ def _logit(combiner: Logit, code: Code, weights: Array) -> Piece:
     return _of_logits(np.linalg.solve(laplacian + weights.mean(), weighted))
 
 
-def _refregier_vallet(combiner: RefregierVallet, code: Code, weights: Array) -> Piece:
+def _refregier_vallet(combiner: coupling.RefregierVallet, code: Code, weights: Array) -> Piece:
     """Theta of a child is that of its parent plus the logit of the child against it."""
     column_of = _column_of(code)
     coef = np.zeros(code.shape)
@@ -208,15 +191,15 @@ def _wlw1(combiner: Combiner, code: Code, weights: Array) -> Piece:
 
 
 _PLANS: dict[type[Combiner], Callable[[Any, Code, Array], Piece]] = {
-    HastieTibshiraniNonIterative: _noniterative,
-    Logit: _logit,
-    NonIterative: _noniterative,
-    Normalize: _normalize,
-    PriceEtAl: _pkpd,
-    RefregierVallet: _refregier_vallet,
+    coupling.HastieTibshiraniNonIterative: _noniterative,
+    coupling.Logit: _logit,
+    coupling.NonIterative: _noniterative,
+    coupling.Normalize: _normalize,
+    coupling.PriceEtAl: _pkpd,
+    coupling.RefregierVallet: _refregier_vallet,
     SimplifiedSoftmax: _softmax,
     Softmax: _softmax,
-    Vote: _vote,
-    WuLinWeng1: _wlw1,
-    WuLinWeng2: _wlw2,
+    coupling.Vote: _vote,
+    coupling.WuLinWeng1: _wlw1,
+    coupling.WuLinWeng2: _wlw2,
 }

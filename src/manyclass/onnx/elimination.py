@@ -12,17 +12,8 @@ from manyclass.onnx.graph import Graph
 def solve_positive_definite(graph: Graph, system: str, k: int) -> str:
     """Solve by Gauss's elimination, which needs no pivoting here.
 
-    Parameters
-    ----------
-    graph : Graph
-    system : str
-        The matrices and, in the last column, right-hand sides: shape (k, k + 1, n).
-    k : int
-
-    Returns
-    -------
-    str
-        The solutions, shape (k, n).
+    ``system`` holds the matrices and, in the last column, right-hand sides: shape (k, k + 1, n).
+    The solutions have shape (k, n).
     """
     rows = []
     for m in range(k, 0, -1):
@@ -44,20 +35,9 @@ def solve_positive_definite(graph: Graph, system: str, k: int) -> str:
 def stationary(graph: Graph, rates: str, k: int) -> str:
     """Return the stationary vectors of Markov chains, not normalised.
 
-    Elimination after Grassmann, Taksar & Heyman, which subtracts nothing: see
-    ``couple_wlw1``.
-
-    Parameters
-    ----------
-    graph : Graph
-    rates : str
-        Rates of going from state i to state j: shape (k, k, n). The diagonal is not read.
-    k : int
-
-    Returns
-    -------
-    str
-        Shape (k, n).
+    Elimination after Grassmann, Taksar & Heyman, which subtracts nothing: see ``couple_wlw1``.
+    ``rates`` are those of going from state i to state j, shape (k, k, n); the diagonal is not read.
+    The result has shape (k, n).
     """
     shares = []
     for m in range(k - 1, 0, -1):

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from manyclass._lib.extras import import_extra
+
 
 class Unsupported(Exception):
     """A part of a model cannot be exported; the message says why, and what to do."""
@@ -19,33 +21,14 @@ class Unsupported(Exception):
 
 def import_onnx() -> Any:
     """Return the package onnx, or say how to install it."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError(
-            "to_onnx needs the package onnx, which is not installed: pip install 'manyclass[onnx]'."
-        ) from error
-    return onnx
+    return import_extra("onnx", "to_onnx needs", extra="onnx")
 
 
 class Graph:
     """The nodes and constants of a graph.
 
-    Parameters
-    ----------
-    max_bytes : int, default=2**31 - 2**20
-        The most bytes of constants: protobuf's limit of 2 GB, less 1 MB for the nodes.
-    small : int, default=64
-        Equal constants of up to so many entries are stored once.
-
-    Examples
-    --------
-    >>> from manyclass.onnx.graph import Graph
-    >>> graph = Graph()
-    >>> graph.call("Add", "X", 1.0)
-    'add_1'
-    >>> [node.op_type for node in graph.nodes], len(graph.constants)
-    (['Add'], 1)
+    Constants may have ``max_bytes``: protobuf's limit of 2 GB, less 1 MB for the nodes. Equal
+    constants of up to ``small`` entries are stored once.
     """
 
     def __init__(self, *, max_bytes: int = 2**31 - 2**20, small: int = 64) -> None:

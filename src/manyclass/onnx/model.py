@@ -27,11 +27,7 @@ LEAST_OPSET = 13  # the first one whose ReduceSum takes the axes as an input (ON
 
 
 def to_onnx(
-    model: Any,
-    *,
-    dtype: DTypeLike = np.float64,
-    opset: int = 17,
-    name: str = "manyclass",
+    model: Any, *, dtype: DTypeLike = np.float64, opset: int = 17, name: str = "manyclass"
 ) -> onnx.ModelProto:
     """Export a fitted classifier as an ONNX graph, for predictions without Python.
 
@@ -192,11 +188,7 @@ def _as_tensor(classes: NDArray[Any]) -> NDArray[Any]:
 
 
 def _make_model(
-    graph: Graph,
-    classifier: Any,
-    dtype: np.dtype[Any],
-    opset: int,
-    name: str,
+    graph: Graph, classifier: Any, dtype: np.dtype[Any], opset: int, name: str
 ) -> onnx.ModelProto:
     from manyclass import __version__
 
@@ -224,14 +216,11 @@ def _make_model(
         producer_name="manyclass",
         producer_version=__version__,
     )
-    helper.set_model_props(model, _metadata(classifier))
-    return model
-
-
-def _metadata(classifier: Any) -> dict[str, str]:
-    return {
+    metadata = {
         "classes": json.dumps(_as_tensor(classifier.classes_).tolist()),
         "estimator": type(classifier._base_estimator()).__name__,
         "combiner": classifier.combiner_.key,
         "temperature": repr(float(classifier.temperature_)),
     }
+    helper.set_model_props(model, metadata)
+    return model

@@ -11,21 +11,9 @@ from scipy.sparse import issparse
 from sklearn.svm import SVC, NuSVC
 
 from manyclass import codes
-from manyclass.banks import (
-    PROBABILITY,
-    Bank,
-    ConstantModel,
-    KernelBank,
-    LinearBank,
-)
+from manyclass.banks import PROBABILITY, Bank, ConstantModel, KernelBank, LinearBank
 from manyclass.banks.svm.groups import Group
-from manyclass.banks.svm.kernels import (
-    Kernel,
-    LinearKernel,
-    PolyKernel,
-    RBFKernel,
-    SigmoidKernel,
-)
+from manyclass.banks.svm.kernels import Kernel, LinearKernel, PolyKernel, RBFKernel, SigmoidKernel
 from manyclass.learners.kernel_logistic.logistic_bank import KernelLogisticBank
 from manyclass.onnx.graph import Graph, Piece, Unsupported
 
@@ -33,14 +21,7 @@ Array = NDArray[np.float64]
 
 
 def plan_scores(bank: Bank, code: NDArray[np.int8], n_features: int) -> Piece:
-    """Return the piece (d, n) -> (l, n) of a fitted bank.
-
-    Parameters
-    ----------
-    bank : Bank
-    code : int8 array of shape (k, l)
-    n_features : d
-    """
+    """Return the piece (d, n) -> (l, n) of a fitted bank, for a code of shape (k, l)."""
     if type(bank) is LinearBank:
         margins = _linear(bank.coef.T, bank.intercept)
         return _with_link(margins, bank.kind == PROBABILITY, bank.huber)
@@ -163,23 +144,17 @@ def _sum_of_all(
     graph: Graph, groups: list[Group], blocks: Iterable[str], code: NDArray[np.int8]
 ) -> str:
     """Add the contributions of the support vectors of all classes, for all columns."""
-    return graph.call(
-        "Sum",
-        *(
-            graph.call("MatMul", group.duals.toarray().T, block)
-            for group, block in zip(groups, blocks, strict=True)
-        ),
-    )
+    pairs = zip(groups, blocks, strict=True)
+    parts = [graph.call("MatMul", group.duals.toarray().T, block) for group, block in pairs]
+    return graph.call("Sum", *parts)
 
 
 def _sum_of_pairs(
     graph: Graph, groups: list[Group], blocks: Iterable[str], code: NDArray[np.int8]
 ) -> str:
     """Add the contributions of the two classes of each column: 2 / k of all products."""
-    parts = [
-        graph.call("MatMul", group.coef.T, block)
-        for group, block in zip(groups, blocks, strict=True)
-    ]
+    pairs = zip(groups, blocks, strict=True)
+    parts = [graph.call("MatMul", group.coef.T, block) for group, block in pairs]
     both = graph.call("Concat", *parts, axis=0)
     # Rows of ``both`` are the pairs (class, column), class by class: two of each column.
     order = np.argsort(np.nonzero(code)[1], kind="stable").reshape(-1, 2)

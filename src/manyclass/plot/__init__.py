@@ -4,8 +4,6 @@ Drawing needs matplotlib, which ``pip install 'manyclass[app]'`` brings. Without
 can be imported, but it draws nothing.
 """
 
-from __future__ import annotations
-
 from manyclass.plot.code_matrix import CodeMatrixDisplay
 from manyclass.plot.incoherence import IncoherenceDisplay
 from manyclass.plot.reliability_diagram import ReliabilityDisplay

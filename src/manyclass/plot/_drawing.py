@@ -45,9 +45,7 @@ def merged(defaults: dict[str, Any], given: dict[str, Any], artist: type) -> dic
     return normalize_kwargs(defaults, artist) | normalize_kwargs(given, artist)
 
 
-# ---------------------------------------------------------------------------
-# Texts
-# ---------------------------------------------------------------------------
+# ---------------------------------------------------------------------- texts
 
 
 def literal(text: str) -> str:
@@ -100,9 +98,7 @@ def class_labels(y: ArrayLike, classes: ArrayLike | None) -> list[Any]:
     return labels.tolist()
 
 
-# ---------------------------------------------------------------------------
-# Room
-# ---------------------------------------------------------------------------
+# ---------------------------------------------------------------------- room
 
 
 def room(ax: Any, proportion: float | None = None) -> tuple[float, float]:
@@ -136,9 +132,7 @@ def width_of(texts: Iterable[str], setting: Literal["axes.titlesize", "ytick.lab
     return max(sizes, default=0.0) / POINTS_PER_INCH
 
 
-# ---------------------------------------------------------------------------
-# Estimators
-# ---------------------------------------------------------------------------
+# ---------------------------------------------------------------------- estimators
 
 
 def probabilities_of(estimator: Any, X: Any) -> NDArray[np.float64]:
@@ -163,3 +157,35 @@ def last_step(estimator: Any, X: Any = None) -> tuple[Any, Any]:
             estimator = estimator[-1]
         else:
             return estimator, X
+
+
+# ---------------------------------------------------------------------- a strip with a histogram
+
+STRIP = "stated probabilities"  # the label by which a second display finds the histogram
+
+
+def strip_of(ax: Any) -> Any:
+    """Return the histogram that an earlier display has added to the axes."""
+    return next((child for child in ax.child_axes if child.get_label() == STRIP), None)
+
+
+def add_strip(ax: Any, height: float = 0.16) -> Any:
+    """Add axes for the histogram at the bottom of the diagram; ``height`` is a share of it."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    strip = ax.inset_axes([0, 0, 1, height], sharex=ax, label=STRIP)
+    strip.patch.set_alpha(0)
+    strip.spines[["left", "right", "bottom"]].set_visible(False)
+    strip.spines["top"].set_color("0.8")
+    strip.tick_params(axis="x", bottom=False, labelbottom=False)
+    strip.tick_params(axis="y", labelsize="x-small", colors="0.4", length=2)
+    strip.set_yscale("log")
+    strip.yaxis.tick_right()
+    strip.yaxis.set_major_locator(LogLocator(numticks=3))
+    strip.yaxis.set_minor_locator(NullLocator())
+    strip.yaxis.set_major_formatter(_percent)
+    return strip
+
+
+def _percent(share: float, _: object) -> str:
+    return f"{100 * share:g}%"

@@ -12,22 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.messages import distinct_names
 from manyclass.codes.checks import as_ternary
-from manyclass.plot._drawing import (
-    COLORS,
-    axes_for,
-    check_class_names,
-    last_step,
-    literal,
-    require_matplotlib,
-    room,
-    set_title,
-    short_title,
-    width_of,
-    without_tex,
-)
+from manyclass.plot import _drawing as drawing
 
 # They differ in hue for all kinds of colour blindness, and in lightness in grey print.
-ENTRY_COLORS = {-1: COLORS[1], 0: "#F2F2F2", 1: COLORS[0]}
+ENTRY_COLORS = {-1: drawing.COLORS[1], 0: "#F2F2F2", 1: drawing.COLORS[0]}
 SIGNS = {-1: "\N{MINUS SIGN}", 0: "", 1: "+"}
 
 
@@ -108,10 +96,10 @@ class CodeMatrixDisplay:
         -------
         display : CodeMatrixDisplay
         """
-        require_matplotlib(f"{type(self).__name__}.plot")
+        drawing.require_matplotlib(f"{type(self).__name__}.plot")
         code = as_ternary(self.code)
-        names = distinct_names(check_class_names(self.class_names, range(len(code))))
-        self.ax_ = axes_for(self, ax, figsize=_figure_size(code, names, name))
+        names = distinct_names(drawing.check_class_names(self.class_names, range(len(code))))
+        self.ax_ = drawing.axes_for(self, ax, figsize=_figure_size(code, names, name))
         self.figure_ = self.ax_.figure
         if ax is None:
             self.ax_.set_anchor("W")  # a title above narrow cells has room on the right
@@ -120,7 +108,7 @@ class CodeMatrixDisplay:
         self._name_rows(names)
         self._number_columns(code.shape[1])
         self._add_legend()
-        set_title(self.ax_, name, pad=28, x=0, ha="left")  # above the legend
+        drawing.set_title(self.ax_, name, pad=28, x=0, ha="left")  # above the legend
         return self
 
     def _write_signs(self, code: Any) -> list[Any]:
@@ -137,14 +125,14 @@ class CodeMatrixDisplay:
 
     def _room(self) -> tuple[float, float]:
         k, n_columns = self.im_.get_array().shape
-        return room(self.ax_, None if self.ax_.get_aspect() == "auto" else k / n_columns)
+        return drawing.room(self.ax_, None if self.ax_.get_aspect() == "auto" else k / n_columns)
 
     def _name_rows(self, names: list[str]) -> None:
         """Name as many rows as there is room for, at equal distances."""
         step = _step(len(names), self._room()[1])
         rows = np.arange(0, len(names), step)
-        labels = self.ax_.set_yticks(rows, [literal(names[c]) for c in rows])
-        without_tex(tick.label1 for tick in labels)
+        labels = self.ax_.set_yticks(rows, [drawing.literal(names[c]) for c in rows])
+        drawing.without_tex(tick.label1 for tick in labels)
         few = "" if step == 1 else f" (1 in {step} named)"
         self.ax_.set_ylabel(f"class{few}")
 
@@ -213,10 +201,10 @@ class CodeMatrixDisplay:
         >>> CodeMatrixDisplay.from_code(code)  # doctest: +SKIP
         <manyclass.plot.code_matrix.CodeMatrixDisplay object at ...>
         """
-        require_matplotlib(f"{cls.__name__}.from_code")
+        drawing.require_matplotlib(f"{cls.__name__}.from_code")
         matrix = as_ternary(code)
         if classes is not None:
-            classes = check_class_names(classes, range(len(matrix)), argument="classes")
+            classes = drawing.check_class_names(classes, range(len(matrix)), argument="classes")
         return cls(matrix, class_names=classes).plot(ax, name=name, **kwargs)
 
     @classmethod
@@ -249,9 +237,9 @@ class CodeMatrixDisplay:
         >>> CodeMatrixDisplay.from_estimator(model)  # doctest: +SKIP
         <manyclass.plot.code_matrix.CodeMatrixDisplay object at ...>
         """
-        require_matplotlib(f"{cls.__name__}.from_estimator")
+        drawing.require_matplotlib(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
-        model, _ = last_step(estimator)
+        model, _ = drawing.last_step(estimator)
         if not hasattr(model, "code_"):
             raise ValueError(
                 f"{type(model).__name__} has no code_: pass a CoupledClassifier or CoupledSVC, "
@@ -282,8 +270,8 @@ def width_beside(names: list[str], cells: float = 0.0, title: str | None = None)
     """Return the width of the names and, beside them, the cells with legend and title."""
     above = max(cells, LAYOUT.legend)
     if title is not None:
-        above = max(above, width_of([short_title(title)], "axes.titlesize"))
-    return width_of(names, "ytick.labelsize") + above + LAYOUT.margins
+        above = max(above, drawing.width_of([drawing.short_title(title)], "axes.titlesize"))
+    return drawing.width_of(names, "ytick.labelsize") + above + LAYOUT.margins
 
 
 def _figure_size(code: Any, names: list[str], title: str | None) -> tuple[float, float]:

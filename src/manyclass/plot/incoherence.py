@@ -11,16 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.messages import some_quoted
 from manyclass.metrics import check_weight
-from manyclass.plot._drawing import (
-    COLORS,
-    axes_for,
-    last_step,
-    merged,
-    require_matplotlib,
-    set_title,
-)
+from manyclass.plot import _drawing as drawing
 
-GROUPS = {True: ("right", COLORS[0], None), False: ("wrong", COLORS[3], "////")}
+GROUPS = {True: ("right", drawing.COLORS[0], None), False: ("wrong", drawing.COLORS[3], "////")}
 
 
 class IncoherenceDisplay:
@@ -104,7 +97,7 @@ class IncoherenceDisplay:
         values, correct, weight = _check(self.incoherence, self.correct, self.sample_weight)
         if n_bins < 1:
             raise ValueError(f"n_bins must be at least 1, got {n_bins}.")
-        self.ax_ = axes_for(self, ax)
+        self.ax_ = drawing.axes_for(self, ax)
         self.figure_ = self.ax_.figure
         # Where all is coherent, up to rounding, there is still an axis to draw.
         self.edges_ = np.linspace(0, max(values.max(), 1e-6), n_bins + 1)
@@ -115,7 +108,7 @@ class IncoherenceDisplay:
         self.ax_.set(xlabel="incoherence", ylabel="density", xlim=(0, self.edges_[-1]))
         self.ax_.set_ylim(bottom=0)
         self.ax_.legend(title="prediction", frameon=False)
-        set_title(self.ax_, self.name if name is None else name)
+        drawing.set_title(self.ax_, self.name if name is None else name)
         return self
 
     def _draw_group(self, right: bool, values: Any, weight: Any, kwargs: dict[str, Any]) -> None:
@@ -130,12 +123,13 @@ class IncoherenceDisplay:
         heights, _ = np.histogram(values, self.edges_, weights=weight / total)
         self.densities_[right] = heights / np.diff(self.edges_)
         share = "" if self.sample_weight is None else f", weight {total:.3g}"
-        label = f"{word}: {np.count_nonzero(weight)}{share}, median {_median(values, weight):.3f}"
+        median = np.quantile(values, 0.5, weights=weight, method="inverted_cdf")
+        label = f"{word}: {np.count_nonzero(weight)}{share}, median {median:.3f}"
         style = {"fill": True, "facecolor": (color, 0.3), "edgecolor": color, "hatch": hatch}
         self.patches_[right] = self.ax_.stairs(
             self.densities_[right],
             self.edges_,
-            **merged(style | {"lw": 1.2, "label": label}, kwargs, StepPatch),
+            **drawing.merged(style | {"lw": 1.2, "label": label}, kwargs, StepPatch),
         )
 
     @classmethod
@@ -184,9 +178,9 @@ class IncoherenceDisplay:
         >>> IncoherenceDisplay.from_estimator(model, X[1::2], y[1::2])  # doctest: +SKIP
         <manyclass.plot.incoherence.IncoherenceDisplay object at ...>
         """
-        require_matplotlib(f"{cls.__name__}.from_estimator")
+        drawing.require_matplotlib(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
-        model, X = last_step(estimator, X)
+        model, X = drawing.last_step(estimator, X)
         if not hasattr(model, "incoherence"):
             raise ValueError(
                 f"{type(model).__name__} has no incoherence: pass a CoupledClassifier or "
@@ -245,7 +239,7 @@ class IncoherenceDisplay:
         >>> IncoherenceDisplay.from_values([0.1, 0.3], [True, False])  # doctest: +SKIP
         <manyclass.plot.incoherence.IncoherenceDisplay object at ...>
         """
-        require_matplotlib(f"{cls.__name__}.from_values")
+        drawing.require_matplotlib(f"{cls.__name__}.from_values")
         return cls(incoherence, correct, sample_weight=sample_weight, name=name).plot(ax, **kwargs)
 
 
@@ -264,7 +258,3 @@ def _check(incoherence: Any, correct: Any, sample_weight: Any) -> tuple[Any, Any
     weight = np.ones(len(values)) if sample_weight is None else check_weight(sample_weight)
     check_consistent_length(values, hits, weight)
     return values, hits, weight
-
-
-def _median(values: Any, weight: Any) -> float:
-    return float(np.quantile(values, 0.5, weights=weight, method="inverted_cdf"))

@@ -10,21 +10,8 @@ from numpy.typing import ArrayLike
 
 from manyclass._lib.messages import distinct_names
 from manyclass.metrics import Strategy, check_predictions
-from manyclass.plot._drawing import (
-    COLORS,
-    MARKERS,
-    axes_for,
-    check_class_names,
-    class_labels,
-    legend_label,
-    merged,
-    probabilities_of,
-    require_matplotlib,
-    short_title,
-    without_tex,
-)
+from manyclass.plot import _drawing as drawing
 from manyclass.plot._reliability_curves import Floats, Reliability, judged_columns, measure
-from manyclass.plot._strip import add_strip, strip_of
 
 DIAGONAL = "perfectly calibrated"
 MOST_NAMED = 10  # a choice: of more curves, the legend names only the worst
@@ -107,12 +94,7 @@ class ReliabilityDisplay:
         self.name = name
 
     def plot(
-        self,
-        ax: Any = None,
-        *,
-        name: str | None = None,
-        ref_line: bool = True,
-        **kwargs: Any,
+        self, ax: Any = None, *, name: str | None = None, ref_line: bool = True, **kwargs: Any
     ) -> ReliabilityDisplay:
         """Draw the diagram.
 
@@ -135,7 +117,7 @@ class ReliabilityDisplay:
         display : ReliabilityDisplay
         """
         self._check_curves()
-        self.ax_ = axes_for(self, ax)
+        self.ax_ = drawing.axes_for(self, ax)
         self.figure_ = self.ax_.figure
         if ref_line and DIAGONAL not in self.ax_.get_legend_handles_labels()[1]:
             self.ax_.plot([0, 1], [0, 1], color="0.5", ls=":", label=DIAGONAL, zorder=1)
@@ -144,14 +126,14 @@ class ReliabilityDisplay:
         self.ax_.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
         if self.histogram is not None:
             self._draw_histogram(np.asarray(self.histogram))
-        elif strip_of(self.ax_) is not None:
+        elif drawing.strip_of(self.ax_) is not None:
             self._make_room()
         self._label_axes()
         return self
 
     def _check_curves(self) -> None:
         if self.class_names is not None:
-            check_class_names(self.class_names, self.curves)
+            drawing.check_class_names(self.class_names, self.curves)
         if len(self.curves) == 0 or (self.class_names is None and len(self.curves) > 1):
             raise ValueError(
                 f"curves must hold a curve for each of class_names, or a single one without "
@@ -162,12 +144,12 @@ class ReliabilityDisplay:
         from matplotlib.lines import Line2D
 
         before, headings = _earlier(self.ax_)
-        name = None if name is None else short_title(name)
+        name = None if name is None else drawing.short_title(name)
         if self.class_names is None:
             labels, styles = [self._top_label(name)], [_style(before)]
         else:
             # A line of the legend above those of its curves.
-            self.ax_.errorbar([], [], fmt=" ", label=legend_label(self._heading(name)))
+            self.ax_.errorbar([], [], fmt=" ", label=drawing.legend_label(self._heading(name)))
             labels = self._class_labels()
             line = {"ls": LINE_STYLES[headings % len(LINE_STYLES)]}
             styles = [_style(c) | line for c in range(MOST_NAMED)]
@@ -176,8 +158,8 @@ class ReliabilityDisplay:
         self.bars_: list[Any] = []
         for c, reliability in enumerate(self.curves):
             if c in named:
-                style = styles[named.index(c)] | {"label": legend_label(labels[c])}
-                self._draw_named(reliability, merged(style, kwargs, Line2D))
+                style = styles[named.index(c)] | {"label": drawing.legend_label(labels[c])}
+                self._draw_named(reliability, drawing.merged(style, kwargs, Line2D))
             else:
                 stated, observed, _ = reliability.curve
                 self.lines_ += self.ax_.plot(stated, observed, color="0.8", lw=0.8, zorder=1.5)
@@ -213,7 +195,7 @@ class ReliabilityDisplay:
         return "\n".join(parts) if parts else "calibration error"
 
     def _class_labels(self) -> list[str]:
-        names = check_class_names(self.class_names, self.curves)
+        names = drawing.check_class_names(self.class_names, self.curves)
         return [
             f"{name}  {reliability.error:.3f}"
             for name, reliability in zip(distinct_names(names), self.curves, strict=True)
@@ -221,9 +203,9 @@ class ReliabilityDisplay:
 
     def _draw_histogram(self, shares: Floats) -> None:
         self._make_room()
-        strip = strip_of(self.ax_)
+        strip = drawing.strip_of(self.ax_)
         if strip is None:
-            strip = add_strip(self.ax_)
+            strip = drawing.add_strip(self.ax_)
         color = "0.45" if self.class_names is not None else self.lines_[0].get_color()
         edges = np.linspace(0, 1, len(shares) + 1)
         self.histogram_ax_ = strip
@@ -248,7 +230,7 @@ class ReliabilityDisplay:
         beside = not top and self.figure_.get_layout_engine() is not None
         place = {"bbox_to_anchor": (1, 1), "frameon": False} if beside else {"framealpha": 0.7}
         legend = self.ax_.legend(loc="upper left", fontsize="small", **place)
-        without_tex(legend.get_texts())
+        drawing.without_tex(legend.get_texts())
 
     @classmethod
     def from_estimator(
@@ -304,10 +286,10 @@ class ReliabilityDisplay:
         ... )  # doctest: +SKIP
         <manyclass.plot.reliability_diagram.ReliabilityDisplay object at ...>
         """
-        require_matplotlib(f"{cls.__name__}.from_estimator")
+        drawing.require_matplotlib(f"{cls.__name__}.from_estimator")
         return cls.from_predictions(
             y,
-            probabilities_of(estimator, X),
+            drawing.probabilities_of(estimator, X),
             per_class=per_class,
             labels=labels,
             classes=estimator.classes_,
@@ -388,17 +370,13 @@ class ReliabilityDisplay:
         >>> ReliabilityDisplay.from_predictions(y, p, labels=["c"])  # doctest: +SKIP
         <manyclass.plot.reliability_diagram.ReliabilityDisplay object at ...>
         """
-        require_matplotlib(f"{cls.__name__}.from_predictions")
+        drawing.require_matplotlib(f"{cls.__name__}.from_predictions")
         checked = check_predictions(y_true, y_prob, classes, sample_weight)
-        columns = class_labels(y_true, classes)
-        names = check_class_names(class_names, columns)
+        columns = drawing.class_labels(y_true, classes)
+        names = drawing.check_class_names(class_names, columns)
         judged = judged_columns(labels, columns) if per_class or labels is not None else None
         measured = measure(
-            *checked,
-            judged=judged,
-            n_bins=n_bins,
-            strategy=strategy,
-            confidence=confidence,
+            *checked, judged=judged, n_bins=n_bins, strategy=strategy, confidence=confidence
         )
         display = cls(
             measured.curves,
@@ -412,8 +390,8 @@ class ReliabilityDisplay:
 
 def _style(index: int) -> dict[str, Any]:
     return {
-        "color": COLORS[index % len(COLORS)],
-        "marker": MARKERS[index % len(MARKERS)],
+        "color": drawing.COLORS[index % len(drawing.COLORS)],
+        "marker": drawing.MARKERS[index % len(drawing.MARKERS)],
         "ms": 4.5,
         "lw": 1.3,
         "elinewidth": 1,

@@ -12,21 +12,7 @@ from scipy.special import expit
 from manyclass._lib.messages import distinct_names
 from manyclass.combiners.coupling import couple
 from manyclass.metrics import check_predictions
-from manyclass.plot._drawing import (
-    COLORS,
-    MARKERS,
-    axes_for,
-    check_class_names,
-    class_labels,
-    legend_label,
-    literal,
-    merged,
-    probabilities_of,
-    require_matplotlib,
-    room,
-    set_title,
-    without_tex,
-)
+from manyclass.plot import _drawing as drawing
 
 if TYPE_CHECKING:
     from manyclass.combiners.coupling import CouplingRule
@@ -35,9 +21,8 @@ Floats = NDArray[np.float64]
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 MARGIN, HEIGHT = 0.12, 1.12  # around the triangle, and with it; its sides are 1. Chosen by eye
-CYCLE = np.array(
-    [[0.0, 1.0, -1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 0.0]]
-)  # 0 beats 1 beats 2 beats 0
+# 0 beats 1 beats 2 beats 0.
+CYCLE = np.array([[0.0, 1.0, -1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 0.0]])
 
 
 class SimplexDisplay:
@@ -118,22 +103,25 @@ class SimplexDisplay:
         -------
         display : SimplexDisplay
         """
-        names = check_class_names(self.class_names, range(3))
+        names = drawing.check_class_names(self.class_names, range(3))
         points = None if self.p is None else _check_three(np.asarray(self.p, dtype=np.float64), "p")
-        lines = None if self.grid is None else _check_grid(np.asarray(self.grid, dtype=np.float64))
-        self.ax_ = axes_for(self, ax, figsize=(5.0, 4.6))
+        lines = None if self.grid is None else np.asarray(self.grid, dtype=np.float64)
+        if lines is not None and (lines.ndim != 4 or lines.shape[0] != 3 or lines.shape[3] != 3):
+            raise ValueError(f"grid must have shape (3, m, points, 3), got {lines.shape}.")
+        self.ax_ = drawing.axes_for(self, ax, figsize=(5.0, 4.6))
         self.figure_ = self.ax_.figure
         self._draw_frame(names)
         self.grid_ = None if lines is None else self._draw_grid(lines)
         self.points_ = [] if points is None else self._draw_points(points, names, kwargs)
-        set_title(self.ax_, self.name if name is None else name)
+        drawing.set_title(self.ax_, self.name if name is None else name)
         return self
 
     def _draw_frame(self, names: list[Any]) -> None:
         from matplotlib.collections import LineCollection
+        from matplotlib.patches import Polygon
 
         ax = self.ax_
-        ax.add_patch(_triangle())
+        ax.add_patch(Polygon(CORNERS, closed=True, fill=False, edgecolor="0.2", lw=1, zorder=1))
         middles = (CORNERS[[0, 1, 2]] + CORNERS[[1, 2, 0]]) / 2  # of the sides
         borders = np.stack([middles, np.broadcast_to(CORNERS.mean(axis=0), (3, 2))], axis=1)
         self.regions_ = ax.add_collection(
@@ -146,7 +134,7 @@ class SimplexDisplay:
     def _name_corners(self, names: list[Any]) -> None:
         """Write the names at the corners; the two at the bottom share the width."""
         width = 1 + 2 * MARGIN
-        letters = room(self.ax_, HEIGHT / width)[0]
+        letters = drawing.room(self.ax_, HEIGHT / width)[0]
         shown = distinct_names(names, int(np.clip(letters / 2 - 2, 4, 24)))
         self.corners_ = []
         for name, corner, edge, side in zip(
@@ -155,27 +143,35 @@ class SimplexDisplay:
             # Centred under the corner, but within the axes.
             fits = len(name) * width / letters <= 2 * MARGIN
             x, ha = (corner, "center") if fits else (edge, side)
-            self.corners_.append(self.ax_.text(x, -0.03, literal(name), ha=ha, va="top"))
+            self.corners_.append(self.ax_.text(x, -0.03, drawing.literal(name), ha=ha, va="top"))
         x, y = CORNERS[2]
-        self.corners_.append(self.ax_.text(x, y + 0.03, literal(shown[2]), ha="center"))
-        without_tex(self.corners_)
+        self.corners_.append(self.ax_.text(x, y + 0.03, drawing.literal(shown[2]), ha="center"))
+        drawing.without_tex(self.corners_)
 
     def _draw_points(self, p: Floats, names: list[Any], kwargs: dict[str, Any]) -> list[Any]:
         xy = p @ CORNERS
         style = {"s": 22, "alpha": 0.75, "edgecolors": "white", "linewidths": 0.4, "zorder": 2}
         if self.target is None:
-            return [self.ax_.scatter(*xy.T, **_point_style({"color": COLORS[0]} | style, kwargs))]
+            return [
+                self.ax_.scatter(
+                    *xy.T, **_point_style({"color": drawing.COLORS[0]} | style, kwargs)
+                )
+            ]
         target = np.asarray(self.target)
         points = []
         for c, name in enumerate(distinct_names(names)):
-            of_class = {"color": COLORS[c], "marker": MARKERS[c], "label": legend_label(name)}
+            of_class = {
+                "color": drawing.COLORS[c],
+                "marker": drawing.MARKERS[c],
+                "label": drawing.legend_label(name),
+            }
             points.append(
                 self.ax_.scatter(*xy[target == c].T, **_point_style(of_class | style, kwargs))
             )
         legend = self.ax_.legend(
             handles=points, title="true class", loc="upper right", frameon=False, fontsize="small"
         )
-        without_tex(legend.get_texts())
+        drawing.without_tex(legend.get_texts())
         return points
 
     def _draw_grid(self, lines: Floats) -> Any:
@@ -184,7 +180,7 @@ class SimplexDisplay:
         return self.ax_.add_collection(
             LineCollection(
                 list((lines @ CORNERS).reshape(-1, lines.shape[2], 2)),
-                colors=np.repeat(COLORS[:3], lines.shape[1]).tolist(),
+                colors=np.repeat(drawing.COLORS[:3], lines.shape[1]).tolist(),
                 lw=0.9,
                 zorder=1.2,
             )
@@ -234,8 +230,8 @@ class SimplexDisplay:
         >>> SimplexDisplay.from_estimator(model, X[1::2], y[1::2])  # doctest: +SKIP
         <manyclass.plot.simplex.SimplexDisplay object at ...>
         """
-        require_matplotlib(f"{cls.__name__}.from_estimator")
-        p = probabilities_of(estimator, X)
+        drawing.require_matplotlib(f"{cls.__name__}.from_estimator")
+        p = drawing.probabilities_of(estimator, X)
         classes = estimator.classes_
         return cls.from_predictions(
             y, p, classes=classes, class_names=class_names, name=name, ax=ax, **kwargs
@@ -284,10 +280,10 @@ class SimplexDisplay:
         >>> SimplexDisplay.from_predictions(["a", "b", "c"], p)  # doctest: +SKIP
         <manyclass.plot.simplex.SimplexDisplay object at ...>
         """
-        require_matplotlib(f"{cls.__name__}.from_predictions")
+        drawing.require_matplotlib(f"{cls.__name__}.from_predictions")
         _check_three(np.asarray(y_prob), "y_prob")
         target, p, _ = check_predictions(y_true, y_prob, classes, None)
-        names = check_class_names(class_names, class_labels(y_true, classes))
+        names = drawing.check_class_names(class_names, drawing.class_labels(y_true, classes))
         return cls(p, target=target, class_names=names, name=name).plot(ax, **kwargs)
 
     @classmethod
@@ -338,7 +334,7 @@ class SimplexDisplay:
         >>> SimplexDisplay.from_rule("ht", disagreement=2.0)  # doctest: +SKIP
         <manyclass.plot.simplex.SimplexDisplay object at ...>
         """
-        require_matplotlib(f"{cls.__name__}.from_rule")
+        drawing.require_matplotlib(f"{cls.__name__}.from_rule")
         if n_lines < 2:
             raise ValueError(f"n_lines must be at least 2, got {n_lines}.")
         if not np.isfinite(disagreement):
@@ -354,15 +350,6 @@ def regular_grid(n_lines: int, n_points: int = 120) -> Floats:
     """Return lines ``p_c = t / n_lines`` of constant probability, for each class c.
 
     Each line has ``n_points`` points.
-
-    Examples
-    --------
-    >>> from manyclass.plot.simplex import regular_grid
-    >>> lines = regular_grid(4)
-    >>> lines.shape
-    (3, 3, 120, 3)
-    >>> lines[1, 0, :, 1]
-    array([0.25, 0.25, ..., 0.25, 0.25])
     """
     t = np.arange(1, n_lines)[:, None] / n_lines
     # Not on the sides, where pairwise probabilities would be 0 / 0.
@@ -373,17 +360,7 @@ def regular_grid(n_lines: int, n_points: int = 120) -> Floats:
 
 
 def contradicting_pairs(p: Floats, disagreement: float) -> Floats:
-    """Return pairwise probabilities, shape (n, 3, 3), of p with a cycle in their log-odds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.plot.simplex import contradicting_pairs
-    >>> contradicting_pairs(np.full((1, 3), 1 / 3), np.log(3)).round(2)
-    array([[[0.5 , 0.75, 0.25],
-            [0.25, 0.5 , 0.75],
-            [0.75, 0.25, 0.5 ]]])
-    """
+    """Return pairwise probabilities, shape (n, 3, 3), of p with a cycle in their log-odds."""
     logs = np.log(p)
     return expit(logs[:, :, None] - logs[:, None, :] + disagreement * CYCLE)
 
@@ -393,19 +370,7 @@ def _point_style(defaults: dict[str, Any], given: dict[str, Any]) -> dict[str, A
 
     if "c" in given:
         defaults = {key: value for key, value in defaults.items() if key != "color"}
-    return merged(defaults, given, PathCollection)
-
-
-def _triangle() -> Any:
-    from matplotlib.patches import Polygon
-
-    return Polygon(CORNERS, closed=True, fill=False, edgecolor="0.2", lw=1, zorder=1)
-
-
-def _check_grid(grid: Floats) -> Floats:
-    if grid.ndim != 4 or grid.shape[0] != 3 or grid.shape[3] != 3:
-        raise ValueError(f"grid must have shape (3, m, points, 3), got {grid.shape}.")
-    return grid
+    return drawing.merged(defaults, given, PathCollection)
 
 
 def _check_three(p: Floats, argument: str) -> Floats:

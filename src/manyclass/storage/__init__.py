@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -21,32 +20,20 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 import manyclass
 from manyclass._lib.extras import import_extra
-from manyclass._lib.files import replace_file
+from manyclass._lib.files import StrPath, replace_file
 from manyclass._lib.messages import warn
-from manyclass.storage._archive import (
-    DESCRIPTION,
-    MAX_BYTES,
-    check_versions,
-    damaged,
-    describe,
-    parse_description,
-    read_file,
-    warn_of_scikit_learn,
-    with_schema,
-)
+from manyclass.storage import _archive, identifiers
+from manyclass.storage._archive import MAX_BYTES
 from manyclass.storage._checks import check_arrays
 from manyclass.storage._parts import make_derived, without_derived
-from manyclass.storage.identifiers import UnknownIdentifier, full_name, to_identifiers, to_places
-from manyclass.storage.trusted import TRUSTED
+from manyclass.storage.identifiers import TRUSTED, UnknownIdentifier, full_name
 
 __all__ = ["TRUSTED", "load_model", "read_metadata", "save_model"]
 
 _NEED = "stored models need"
 
 
-def save_model(
-    estimator, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None
-) -> None:
+def save_model(estimator, path: StrPath, *, metadata: Mapping[str, Any] | None = None) -> None:
     """Write a fitted estimator to a file. If that fails, the earlier file stays.
 
     Parameters
@@ -80,22 +67,19 @@ def save_model(
     np.True_
     """
     skops = import_extra("skops.io", _NEED)
-    description = json.dumps(describe(estimator, metadata), indent=2)
+    description = json.dumps(_archive.describe(estimator, metadata), indent=2)
     buffer = io.BytesIO()
     skops.dump(without_derived(estimator), buffer, compression=zipfile.ZIP_STORED)
     with zipfile.ZipFile(buffer, "a") as archive:
-        archive.writestr(DESCRIPTION, description)
+        archive.writestr(_archive.DESCRIPTION, description)
     content = buffer.getvalue()
     _warn_untrusted(_untrusted(skops, content, ()))
-    replace_file(path, with_schema(content, to_identifiers, zipfile.ZIP_DEFLATED))
+    replace_file(
+        path, _archive.with_schema(content, identifiers.to_identifiers, zipfile.ZIP_DEFLATED)
+    )
 
 
-def load_model(
-    path: str | os.PathLike[str],
-    *,
-    trusted: Sequence[str] = (),
-    max_bytes: int = MAX_BYTES,
-):
+def load_model(path: StrPath, *, trusted: Sequence[str] = (), max_bytes: int = MAX_BYTES):
     """Read an estimator from a file that :func:`save_model` wrote.
 
     Only trusted types are created: those of ``TRUSTED`` and those that skops trusts. They hold
@@ -137,13 +121,13 @@ def load_model(
     """
     path = Path(path)
     skops = import_extra("skops.io", _NEED)
-    content = read_file(path, max_bytes)
-    description = parse_description(path, content)
-    check_versions(path, description)
-    warn_of_scikit_learn(description)
+    content = _archive.read_file(path, max_bytes)
+    description = _archive.parse_description(path, content)
+    _archive.check_versions(path, description)
+    _archive.warn_of_scikit_learn(description)
     allowed = [full_name(name) for name in (*TRUSTED, *trusted)]
     try:
-        content = with_schema(content, to_places)
+        content = _archive.with_schema(content, identifiers.to_places)
         return _construct(skops, content, allowed)
     except import_module("skops.io.exceptions").UntrustedTypesFoundException as error:
         strange = _untrusted(skops, content, trusted)
@@ -157,10 +141,10 @@ def load_model(
             "manyclass, or fit the model again."
         ) from error
     except Exception as error:
-        raise damaged(path, error) from error
+        raise _archive.damaged(path, error) from error
 
 
-def read_metadata(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+def read_metadata(path: StrPath, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Read the description of a stored model, without loading the model.
 
     Parameters
@@ -191,8 +175,8 @@ def read_metadata(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -
     ('manyclass.CoupledSVC', [0, 1, 2], {'rows': 150})
     """
     path = Path(path)
-    description = parse_description(path, read_file(path, max_bytes))
-    check_versions(path, description)
+    description = _archive.parse_description(path, _archive.read_file(path, max_bytes))
+    _archive.check_versions(path, description)
     return description
 
 

@@ -39,20 +39,17 @@ def describe(estimator, metadata: Mapping[str, Any] | None) -> dict[str, Any]:
         raise ValueError(f"metadata must be values that JSON can hold: {error}.") from error
     return {
         "format": FORMAT,
-        "versions": {**_versions(), "skops": import_module("skops").__version__},
+        "versions": {
+            "manyclass": manyclass.__version__,
+            "scikit-learn": sklearn.__version__,
+            "numpy": np.__version__,
+            "skops": import_module("skops").__version__,
+        },
         "estimator": identifier(type(estimator)),
         "n_features": None if n_features is None else int(n_features),
         "features": None if names is None else [str(name) for name in names],
         "classes": None if classes is None else _plain(classes),
         "metadata": given,
-    }
-
-
-def _versions() -> dict[str, str]:
-    return {
-        "manyclass": manyclass.__version__,
-        "scikit-learn": sklearn.__version__,
-        "numpy": np.__version__,
     }
 
 

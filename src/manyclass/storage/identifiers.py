@@ -95,6 +95,16 @@ STORABLE: tuple[type, ...] = (
 IDENTIFIERS: dict[str, type] = {f"{PACKAGE}.{cls.__name__}": cls for cls in STORABLE}
 """The present class of each identifier."""
 
+TRUSTED: tuple[str, ...] = (
+    *sorted(IDENTIFIERS),
+    "numpy.dtype",
+    "scipy.sparse._csr.csr_array",
+    "scipy.sparse._csr.csr_matrix",
+)
+"""Names of the types that are loaded without permission. skops itself trusts more: plain Python
+values, numpy's arrays and scikit-learn's estimators. The decision trees of scikit-learn are not
+trusted: its compiled code follows the indices in a tree without a check."""
+
 FORMER: dict[str, str] = {}
 """Identifiers that earlier releases wrote, and the identifiers that replace them."""
 
@@ -104,16 +114,7 @@ _NAME_OF: dict[Place, str] = {
 
 
 def identifier(cls: type) -> str:
-    """Return the identifier of a class, or its full name if it is not one of ours.
-
-    Examples
-    --------
-    >>> from sklearn.svm import SVC
-    >>> from manyclass import CoupledSVC
-    >>> from manyclass.storage.identifiers import identifier
-    >>> identifier(CoupledSVC), identifier(SVC)
-    ('manyclass.CoupledSVC', 'sklearn.svm._classes.SVC')
-    """
+    """Return the identifier of a class, or its full name if it is not one of ours."""
     full_name = f"{cls.__module__}.{cls.__qualname__}"
     return _NAME_OF.get((cls.__module__, cls.__name__), full_name)
 

@@ -3,8 +3,6 @@
 A block is K(S, X), with support vectors by rows; the inner loops run over samples.
 """
 
-from __future__ import annotations
-
 from manyclass._lib.compiled import fused_kernel, kernel
 from manyclass._lib.compiled.exponential import exponential
 

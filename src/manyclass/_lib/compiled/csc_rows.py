@@ -1,7 +1,5 @@
 """Compiled code that reads rows of a CSC matrix in one pass over it."""
 
-from __future__ import annotations
-
 from manyclass._lib.compiled import kernel
 
 

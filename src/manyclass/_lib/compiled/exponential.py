@@ -1,7 +1,5 @@
 """The exponential in plain arithmetic, so that the compiler can vectorise loops over it."""
 
-from __future__ import annotations
-
 from math import log
 
 from llvmlite import ir
