@@ -50,9 +50,7 @@ def pair_columns(code: Code) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | Non
     return order, (i > j)[order]
 
 
-def pairs_among(
-    code: Code,
-) -> tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]]:
+def pairs_among(code: Code) -> tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]]:
     """Return which columns compare two single classes, and the + and - class of each."""
     plus, minus = code == 1, code == -1
     is_pair = (plus.sum(axis=0) == 1) & (minus.sum(axis=0) == 1)

@@ -210,9 +210,7 @@ class LossBased(LabelDecoder):
     key = "loss"
 
     def __init__(
-        self,
-        loss: str | Loss = "linear",
-        random_state: int | np.random.RandomState | None = 0,
+        self, loss: str | Loss = "linear", random_state: int | np.random.RandomState | None = 0
     ):
         super().__init__(random_state)
         self.loss = loss

@@ -38,12 +38,7 @@ class Reliability(ABC):
 
     @abstractmethod
     def fit(
-        self,
-        X,
-        y: NDArray[np.intp],
-        code: Code,
-        evidence: Evidence,
-        scores: Array | None = None,
+        self, X, y: NDArray[np.intp], code: Code, evidence: Evidence, scores: Array | None = None
     ) -> Reliability:
         """Measure on the training set.
 
@@ -92,12 +87,7 @@ class StaticReliability(Reliability):
     """
 
     def fit(
-        self,
-        X,
-        y: NDArray[np.intp],
-        code: Code,
-        evidence: Evidence,
-        scores: Array | None = None,
+        self, X, y: NDArray[np.intp], code: Code, evidence: Evidence, scores: Array | None = None
     ) -> StaticReliability:
         """Measure on the training set; X and ``scores`` are not used."""
         rows, weights = counted(evidence)
@@ -158,12 +148,7 @@ class DynamicReliability(Reliability):
         self.n_neighbors = n_neighbors
 
     def fit(
-        self,
-        X,
-        y: NDArray[np.intp],
-        code: Code,
-        evidence: Evidence,
-        scores: Array | None = None,
+        self, X, y: NDArray[np.intp], code: Code, evidence: Evidence, scores: Array | None = None
     ) -> DynamicReliability:
         """Keep the training samples and their slacks; ``scores`` are not used."""
         self.n_neighbors_ = _check_size(self.n_neighbors)

@@ -176,9 +176,7 @@ class DynamicReliabilityDecoder(ReliabilityDecoder):
     key = "drm"
 
     def __init__(
-        self,
-        n_neighbors: int | None = None,
-        random_state: int | np.random.RandomState | None = 0,
+        self, n_neighbors: int | None = None, random_state: int | np.random.RandomState | None = 0
     ):
         super().__init__(random_state)
         self.n_neighbors = n_neighbors

@@ -159,13 +159,7 @@ def couple_ht_row(r, row, weights, tol, max_iter, p):
     k, n_columns = p.shape[1], r.shape[1]
     pairs = np.empty(n_columns)
     clip_row(r, row, pairs)
-    theta, g, step, trial, g_end = (
-        np.zeros(k),
-        np.empty(k),
-        np.empty(k),
-        np.empty(k),
-        np.empty(k),
-    )
+    theta, g, step, trial, g_end = (np.zeros(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k))
     h = np.empty((k, k))
     q = 0
     for i in range(k):
