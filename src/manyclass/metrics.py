@@ -1,9 +1,8 @@
 """Measures of class probabilities that scikit-learn lacks.
 
 Log-loss and the Brier score are :func:`sklearn.metrics.log_loss` and
-:func:`sklearn.metrics.brier_score_loss`. This module has the mean squared error as
-Zadrozny (2001) reports it, calibration errors for many classes, and the
-reliability curves that they summarise.
+:func:`sklearn.metrics.brier_score_loss`. This module has the mean squared error as Zadrozny (2001)
+reports it, calibration errors for many classes, and the reliability curves that they summarise.
 
 All take the labels ``y``, shape (n,), and the class probabilities ``p``,
 shape (n, k), as ``predict_proba`` returns them.

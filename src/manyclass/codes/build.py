@@ -131,8 +131,7 @@ def ordinal(k: int) -> Code:
     Returns
     -------
     int8 array of shape (k, k - 1)
-        Column ``b`` has classes up to ``b`` on the negative side, later ones on
-        the positive side.
+        Column ``b`` has classes up to ``b`` on the negative side, later ones on the positive side.
 
     Examples
     --------

@@ -5,10 +5,9 @@ Column b observes ``q_b`` (see :func:`is_identifiable`). Its gradient in p is
 a null vector of these rows. For almost all p, p is determined iff there is no other null vector:
 iff the rank is k - 1.
 
-There are two special cases. Without zeros ``p(I_b) + p(J_b) = 1`` and the rows
-``1_I - p(I_b) 1`` have rank k - 1 iff ``[M == +1; 1]`` has rank k, whatever p. A pair
-column fixes one ratio ``p_i / p_j``, so pairs suffice iff the graph of comparisons is
-connected.
+There are two special cases. Without zeros ``p(I_b) + p(J_b) = 1`` and the rows ``1_I - p(I_b) 1``
+have rank k - 1 iff ``[M == +1; 1]`` has rank k, whatever p. A pair column fixes one ratio
+``p_i / p_j``, so pairs suffice iff the graph of comparisons is connected.
 """
 
 from __future__ import annotations
@@ -102,10 +101,9 @@ def check_identifiable(code: ArrayLike) -> None:
 def _reduced_gradient(code: Code) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """Return the gradient in log p of the columns that are not pairs, and the groups of classes.
 
-    Pair columns fix the ratios of the classes they connect. So in log p all classes of a
-    connected group change by the same amount: each group is one variable, and its pair
-    columns need no row. A one-vs-one code of any size has a single variable. In log p the
-    null vector is constant.
+    Pair columns fix the ratios of the classes they connect. So in log p all classes of a connected
+    group change by the same amount: each group is one variable, and its pair columns need no row. A
+    one-vs-one code of any size has a single variable. In log p the null vector is constant.
     """
     k = len(code)
     is_pair, i, j = pairs_among(code)

@@ -160,13 +160,12 @@ def sparse_random(
 ) -> Code:
     """Return a random ternary code with rows far apart.
 
-    Entries are 0 with probability 1/2 and +1 or -1 with 1/4 each; every column has
-    both signs and no column repeats or negates another. Of ``n_draws`` such codes
-    the one with the largest minimum row distance is kept (Zadrozny, 2001, section
-    5), among those that determine the class probabilities. A code with fewer than
-    ``k - 1`` columns never does. It only needs different rows then, which is enough for
-    label decoders and for the coupling rule "least-squares". The default number of
-    columns is below ``k - 1`` from k = 103 on.
+    Entries are 0 with probability 1/2 and +1 or -1 with 1/4 each; every column has both signs and
+    no column repeats or negates another. Of ``n_draws`` such codes the one with the largest minimum
+    row distance is kept (Zadrozny, 2001, section 5), among those that determine the class
+    probabilities. A code with fewer than ``k - 1`` columns never does. It only needs different rows
+    then, which is enough for label decoders and for the coupling rule "least-squares". The default
+    number of columns is below ``k - 1`` from k = 103 on.
 
     With more than 1000 classes fewer codes are drawn, so that the search takes seconds:
     at most ``5e11 / (k^2 n_columns)``, which with the default number of columns is 3326 for

@@ -138,9 +138,8 @@ class Combiner(BaseEstimator, ABC):
         code : int8 array of shape (k, l)
             A code matrix that has passed :func:`manyclass.codes.check_code`.
         weights : array of shape (l,), optional
-            Weight of each column; equal when omitted. Rules without weights
-            ignore it. Combiners with a :meth:`measure` get the reliabilities,
-            shape (l,) or (n, l).
+            Weight of each column; equal when omitted. Rules without weights ignore it. Combiners
+            with a :meth:`measure` get the reliabilities, shape (l,) or (n, l).
         n_jobs : int, optional
             Number of threads. The result does not depend on it.
 

@@ -176,11 +176,10 @@ class LossBased(LabelDecoder):
     Parameters
     ----------
     loss : str or callable, default="linear"
-        ``L(y)``, one of ``"linear"`` (-y), ``"exponential"`` (exp(-y)),
-        ``"logistic"`` (log(1 + exp(-y))), ``"hinge"`` (max(0, 1 - y)),
-        ``"squared"`` ((1 - y)^2, with y limited to 1e7 in size) and
-        ``"binomial-deviance"`` (log(1 + exp(-2y))), or a function that maps an
-        array of y elementwise. Infinite losses are replaced by very large ones.
+        ``L(y)``, one of ``"linear"`` (-y), ``"exponential"`` (exp(-y)), ``"logistic"`` (log(1 +
+        exp(-y))), ``"hinge"`` (max(0, 1 - y)), ``"squared"`` ((1 - y)^2, with y limited to 1e7 in
+        size) and ``"binomial-deviance"`` (log(1 + exp(-2y))), or a function that maps an array of y
+        elementwise. Infinite losses are replaced by very large ones.
     random_state : int, RandomState or None, default=0
         Seed for ties; see :func:`manyclass.combiners.ties.as_seed`.
 

@@ -93,10 +93,9 @@ class StaticReliabilityDecoder(ReliabilityDecoder):
 
     Notes
     -----
-    Products may be equal in floating point because ``1 - exp(-|f|)`` is close to 1 or
-    because a reliability is close to 0. Then the larger margin wins. So with equal
-    reliabilities the labels are those of
-    :class:`~manyclass.combiners.decoding.WinnerTakesAll`.
+    Products may be equal in floating point because ``1 - exp(-|f|)`` is close to 1 or because a
+    reliability is close to 0. Then the larger margin wins. So with equal reliabilities the labels
+    are those of :class:`~manyclass.combiners.decoding.WinnerTakesAll`.
 
     See Also
     --------
@@ -140,9 +139,8 @@ class DynamicReliabilityDecoder(ReliabilityDecoder):
     Parameters
     ----------
     n_neighbors : int or None, default=None
-        Number of neighbours by Euclidean distance; scale the features first. ``None``
-        chooses the number by the error on out-of-sample scores; see
-        :class:`DynamicReliabilityCV`.
+        Number of neighbours by Euclidean distance; scale the features first. ``None`` chooses the
+        number by the error on out-of-sample scores; see :class:`DynamicReliabilityCV`.
     random_state : int, RandomState or None, default=0
         Seed for ties; see :func:`manyclass.combiners.ties.as_seed`.
 
@@ -247,8 +245,7 @@ class DynamicReliabilityCV(DynamicReliability):
     ) -> DynamicReliabilityCV:
         """Keep the training samples and their slacks, and choose by out-of-sample scores.
 
-        At most ``most_rows`` random samples are decoded. ``block_entries`` limits temporary
-        arrays.
+        At most ``most_rows`` random samples are decoded. ``block_entries`` limits temporary arrays.
         """
         if scores is None:
             raise ValueError(

@@ -32,8 +32,7 @@ def decide(
         Negative costs are gains. When omitted, a wrong class costs 1 and the right one
         nothing: the decision is the most probable class.
     classes : array-like of shape (d,), optional
-        Labels of the decisions, one for each column of ``cost``, to return in place of
-        indices.
+        Labels of the decisions, one for each column of ``cost``, to return in place of indices.
     reject_cost : float or array-like of shape (k,), optional
         Cost of a rejection, the same for all classes or one for each true class. A row is
         rejected if every decision has a higher expected cost.

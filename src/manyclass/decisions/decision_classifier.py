@@ -150,8 +150,7 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
             the estimator's ``fit`` accepts them, as a frozen one does, or with metadata routing.
             With routing the estimator only gets them if it requested them.
         **fit_params : dict
-            Further arguments for the estimator's ``fit``, by metadata routing if that is
-            enabled.
+            Further arguments for the estimator's ``fit``, by metadata routing if that is enabled.
 
         Returns
         -------

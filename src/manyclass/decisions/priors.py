@@ -48,8 +48,7 @@ def adjust_prior(proba: ArrayLike, trained: ArrayLike, target: ArrayLike) -> Arr
     References
     ----------
     .. [1] M. Saerens, P. Latinne and C. Decaestecker, "Adjusting the outputs of a
-       classifier to new a priori probabilities: a simple procedure", Neural Computation
-       14, 2002.
+       classifier to new a priori probabilities: a simple procedure", Neural Computation 14, 2002.
 
     Examples
     --------
@@ -162,8 +161,7 @@ def estimate_prior(
     References
     ----------
     .. [1] M. Saerens, P. Latinne and C. Decaestecker, "Adjusting the outputs of a
-       classifier to new a priori probabilities: a simple procedure", Neural Computation
-       14, 2002.
+       classifier to new a priori probabilities: a simple procedure", Neural Computation 14, 2002.
     .. [2] Y. Kim, P. Carbonetto, M. Stephens and M. Anitescu, "A fast algorithm for
        maximum likelihood estimation of mixture proportions using sequential quadratic
        programming", Journal of Computational and Graphical Statistics 29, 2020.

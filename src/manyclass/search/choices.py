@@ -105,8 +105,7 @@ class SmoothestBest(Choice):
     accuracy : str, default="accuracy"
         Name of the score for (a) and (d): "score" if the search has only one.
     log_loss : str or None, default="neg_log_loss"
-        Name of the score for (b) and (e). ``None`` skips them, for methods without
-        probabilities.
+        Name of the score for (b) and (e). ``None`` skips them, for methods without probabilities.
     fold_sizes : array-like of shape (n_folds,), optional
         Number (or total weight) of the left-out samples of each fold; see the notes.
 

@@ -52,11 +52,10 @@ def duan(
 ) -> CoupledClassifier:
     """Return one of the methods that Duan et al. (2003) compare, as in the paper.
 
-    All have Gaussian kernels. Sigmoids and soft-max functions are fitted to
-    out-of-sample scores. There is no temperature. ``MWV_SVM``, ``MWV_KLR`` and ``WTA_SVM``
-    only give labels. Unlike in the paper, ``MWV_PSVM`` has ``predict_proba``: the share of
-    the pairwise votes that a class has won. It ranks the classes, but it is at most 2/k and
-    does not estimate a probability.
+    All have Gaussian kernels. Sigmoids and soft-max functions are fitted to out-of-sample scores.
+    There is no temperature. ``MWV_SVM``, ``MWV_KLR`` and ``WTA_SVM`` only give labels. Unlike in
+    the paper, ``MWV_PSVM`` has ``predict_proba``: the share of the pairwise votes that a class has
+    won. It ranks the classes, but it is at most 2/k and does not estimate a probability.
 
     Parameters
     ----------
@@ -78,8 +77,7 @@ def duan(
     References
     ----------
     .. [1] K. Duan, S. S. Keerthi, W. Chu, S. K. Shevade, A. N. Poo, "Multi-category
-       classification by soft-max combination of binary classifiers", MCS 2003,
-       section 4.
+       classification by soft-max combination of binary classifiers", MCS 2003, section 4.
 
     Examples
     --------

@@ -26,10 +26,9 @@ class RuleScorer(BaseEstimator):
     """Scores of many coupling rules from one fitted classifier.
 
     Pass it as ``scoring`` to a search over a :class:`~manyclass.CoupledClassifier` or
-    :class:`~manyclass.CoupledSVC`, alone or at the end of a pipeline. For each
-    candidate and fold the binary models are fitted and evaluated once, and every rule
-    combines their scores, as in section 6.2 of Wu et al. The scores are exactly those of a
-    classifier fitted with that rule.
+    :class:`~manyclass.CoupledSVC`, alone or at the end of a pipeline. For each candidate and fold
+    the binary models are fitted and evaluated once, and every rule combines their scores, as in
+    section 6.2 of Wu et al. The scores are exactly those of a classifier fitted with that rule.
 
     Parameters
     ----------
@@ -41,16 +40,14 @@ class RuleScorer(BaseEstimator):
 
     Notes
     -----
-    The result is a dict with an entry such as "ht_accuracy" for every rule and metric.
-    As everywhere in scikit-learn, greater is better: the error is one minus the
-    accuracy.
+    The result is a dict with an entry such as "ht_accuracy" for every rule and metric. As
+    everywhere in scikit-learn, greater is better: the error is one minus the accuracy.
 
     The log-loss needs a classifier with ``temperature=False``, because a temperature is
     fitted for one rule. The accuracy does not depend on it.
 
-    Label decoders take margins. They can be scored together with coupling rules if the
-    binary models have margins and the classifier calibrates them, as for
-    :class:`~sklearn.svm.SVC`.
+    Label decoders take margins. They can be scored together with coupling rules if the binary
+    models have margins and the classifier calibrates them, as for :class:`~sklearn.svm.SVC`.
 
     A class without training samples has probability 0. scikit-learn's log-loss replaces it
     by the float64 epsilon.

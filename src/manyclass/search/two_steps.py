@@ -28,9 +28,8 @@ class TwoStepGridSearchCV(GridSearchCV):
     estimator : estimator
         With the parameters named below.
     param_grid : dict or None, default=None
-        The coarse grid. ``None`` means 0.001, 0.01, ..., 1000 for C and for σ². Your own
-        grid may vary other parameters too; in the fine grid they keep the values chosen in
-        the coarse one.
+        The coarse grid. ``None`` means 0.001, 0.01, ..., 1000 for C and for σ². Your own grid may
+        vary other parameters too; in the fine grid they keep the values chosen in the coarse one.
     C : str, default="C"
         Name of the parameter C, as in "estimator__C".
     gamma : str or None, default="gamma"

@@ -101,9 +101,8 @@ def couple(
         "least-squares" and "noniterative" accept a code that does not determine the
         class probabilities, such as one with fewer than k - 1 columns.
     weights : array-like of shape (l,), optional
-        Weight of each column, usually its number of training samples; equal when
-        omitted. Used by "ht", "logit", "kl", "zadrozny" and "least-squares", and by
-        the incoherence.
+        Weight of each column, usually its number of training samples; equal when omitted. Used by
+        "ht", "logit", "kl", "zadrozny" and "least-squares", and by the incoherence.
     full_output : bool, default=False
         Also return the iterations, the convergence and the incoherence of each row.
     n_jobs : int, optional

@@ -187,9 +187,8 @@ class HastieTibshiraniNonIterative(PairwiseRule):
 class WuLinWeng1(PairwiseRule):
     """First rule of Wu, Lin & Weng: p_i = sum_j (p_i + p_j)/(k-1) r_ij.
 
-    This is the stationary distribution of a Markov chain. Since r is clipped to
-    [1e-7, 1 - 1e-7], the chain is irreducible and the result is unique, even for inputs
-    of exactly 0 and 1.
+    This is the stationary distribution of a Markov chain. Since r is clipped to [1e-7, 1 - 1e-7],
+    the chain is irreducible and the result is unique, even for inputs of exactly 0 and 1.
 
     References
     ----------
@@ -208,9 +207,8 @@ class WuLinWeng1(PairwiseRule):
 class WuLinWeng2(PairwiseRule):
     """Second rule of Wu, Lin & Weng: minimise sum_{i<j} (r_ji p_i - r_ij p_j)^2.
 
-    This is the rule of LIBSVM, solved exactly: by one Cholesky factorisation per row, or from
-    64 classes on by about ten steps of conjugate gradients, which are faster then and as
-    accurate.
+    This is the rule of LIBSVM, solved exactly: by one Cholesky factorisation per row, or from 64
+    classes on by about ten steps of conjugate gradients, which are faster then and as accurate.
 
     References
     ----------

@@ -1,9 +1,8 @@
 """Kernels that work on one sample at a time: for general codes, and for difficult rows.
 
-A code is passed as lists: the classes of column ``b`` are
-``members[start[b]:start[b + 1]]``. Those before ``middle[b]`` are on the positive
-side; each side is in ascending order. The code uses loops because numba compiles
-them several times faster than array expressions.
+A code is passed as lists: the classes of column ``b`` are ``members[start[b]:start[b + 1]]``. Those
+before ``middle[b]`` are on the positive side; each side is in ascending order. The code uses loops
+because numba compiles them several times faster than array expressions.
 """
 
 from __future__ import annotations
@@ -151,10 +150,9 @@ def _advance(pairs, weights, theta, g, step, trial, g_end, h):
 def couple_ht_row(r, row, weights, tol, max_iter, p):
     """Minimise the Bradley-Terry objective for a row the block kernel gave up on.
 
-    Optima far out (each class beats the next with 1 - 1e-7) lie hundreds of units
-    away in log p. The radius of the Newton step grows while the objective still
-    falls at the step's end, and shrinks where it has turned. Returns the number
-    of steps, negative if the limit was reached.
+    Optima far out (each class beats the next with 1 - 1e-7) lie hundreds of units away in log p.
+    The radius of the Newton step grows while the objective still falls at the step's end, and
+    shrinks where it has turned. Returns the number of steps, negative if the limit was reached.
     """
     k, n_columns = p.shape[1], r.shape[1]
     pairs = np.empty(n_columns)

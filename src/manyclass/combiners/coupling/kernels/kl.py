@@ -89,10 +89,9 @@ def _hessian(r, weights, start, middle, members, x, plus, minus, z, h):
 def _factor_damped(h, x, ridge, factors):
     """Factor H + ridge diag(1 / x^2) with the least ridge that makes it positive definite.
 
-    Codes with zeros are not convex. Damping by 1 / x^2 is damping in log x, where
-    the objective is tame: classes of tiny probability keep moving. Tries none,
-    then a quarter of the last ``ridge``, then more; returns the ridge to start
-    from next time.
+    Codes with zeros are not convex. Damping by 1 / x^2 is damping in log x, where the objective is
+    tame: classes of tiny probability keep moving. Tries none, then a quarter of the last ``ridge``,
+    then more; returns the ridge to start from next time.
     """
     k = x.shape[0]
     damping, next_try = 0.0, max(1e-10, 0.25 * ridge)

@@ -1,10 +1,9 @@
 """Eight samples at a time: a vector type for numba kernels.
 
-LLVM vectorises an inner loop over samples, but it does not keep the accumulators of a
-matrix factorisation in registers across the loop around it. ``Lanes`` is such a
-register: eight float64 with the usual arithmetic, one sample per lane. Kernels
-written with it look like the scalar algorithm and use the vectors that the machine
-has.
+LLVM vectorises an inner loop over samples, but it does not keep the accumulators of a matrix
+factorisation in registers across the loop around it. ``Lanes`` is such a register: eight float64
+with the usual arithmetic, one sample per lane. Kernels written with it look like the scalar
+algorithm and use the vectors that the machine has.
 
 ``load`` and ``store`` address a flat float64 array in units of ``WIDTH``: entry
 ``i`` of a workspace holds the i-th number of each of the eight samples.
