@@ -24,13 +24,14 @@ Array = NDArray[np.float64]
 Code = NDArray[np.int8]
 Loss = Callable[[Array], Array]
 Scorer = Callable[[Array], Array]  # margins (l, rows) to class scores (k, rows)
+Weighting = Callable[[Array, slice], Array]
 Total = Callable[[Code, Array, Array], Scorer]  # from a code, zeros and divisor of each class
 
 
 class LabelDecoder(Combiner):
     """Base of the label decoders: a subclass turns a code into a scorer.
 
-    Column weights and ``n_jobs`` are ignored.
+    Column weights are ignored, unless they are reliabilities, and so is ``n_jobs``.
     """
 
     takes = "scores"
@@ -42,6 +43,10 @@ class LabelDecoder(Combiner):
     @abstractmethod
     def _scorer(self, code: Code) -> Scorer:
         """Return the function from a block of margins to class scores."""
+
+    def _weighting(self, weights: Array | None, shape: tuple[int, int]) -> Weighting:
+        """Return the function from the class scores of some rows to weighted ones."""
+        return lambda scores, rows: scores
 
     def combine(
         self,
@@ -57,10 +62,10 @@ class LabelDecoder(Combiner):
         self.check_code(code)
         values = check_margins(values, code)
         n, (k, n_columns) = len(values), code.shape
-        scorer = self._scorer(code)
+        scorer, weigh = self._scorer(code), self._weighting(weights, values.shape)
         scores = np.empty((n, k))
         for rows in row_blocks(n, k + 2 * n_columns, block_entries):
-            scores[rows] = scorer(as_block(values[rows], rows.start)).T
+            scores[rows] = weigh(scorer(_as_block(values[rows], rows.start)).T, rows)
         break_ties(scores, values, code, as_seed(self.random_state), block_entries)
         return Combination.in_closed_form(scores)
 
@@ -281,31 +286,14 @@ def check_known(values: Array, first: int = 0) -> None:
         )
 
 
-def as_block(values: Array, start: int) -> Array:
+def _as_block(values: Array, start: int) -> Array:
     """Return finite margins of shape (l, rows)."""
     check_known(values, start)
     return np.clip(np.ascontiguousarray(values.T), -LARGEST_MARGIN, LARGEST_MARGIN)
 
 
-def _linear(y: Array) -> Array:
-    return -y
-
-
 def _logistic(y: Array) -> Array:
     return np.maximum(-y, 0.0) + np.log1p(np.exp(-np.abs(y)))
-
-
-def _hinge(y: Array) -> Array:
-    return np.maximum(1.0 - y, 0.0)
-
-
-def _squared(y: Array) -> Array:
-    # For larger y, (1 - y)^2 and (1 + y)^2 are equal in float64.
-    return np.square(1.0 - np.clip(y, -1e7, 1e7))
-
-
-def _binomial_deviance(y: Array) -> Array:
-    return _logistic(2.0 * y)
 
 
 def _guarded(loss: Loss) -> Loss:
@@ -385,12 +373,13 @@ def _level(scores: Array, noise: Array) -> Array:
 
 
 _LOSSES: dict[str, Total] = {
-    "linear": partial(_sum_of_losses, _linear),
+    "linear": partial(_sum_of_losses, np.negative),
     "exponential": _log_sum_exp,
     "logistic": partial(_sum_of_losses, _logistic),
-    "hinge": partial(_sum_of_losses, _hinge),
-    "squared": partial(_sum_of_losses, _squared),
-    "binomial-deviance": partial(_sum_of_losses, _binomial_deviance),
+    "hinge": partial(_sum_of_losses, lambda y: np.maximum(1.0 - y, 0.0)),
+    # For larger y, (1 - y)^2 and (1 + y)^2 are equal in float64.
+    "squared": partial(_sum_of_losses, lambda y: np.square(1.0 - np.clip(y, -1e7, 1e7))),
+    "binomial-deviance": partial(_sum_of_losses, lambda y: _logistic(2.0 * y)),
 }
 
 

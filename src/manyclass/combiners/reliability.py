@@ -45,11 +45,8 @@ class Reliability(ABC):
         Parameters
         ----------
         X, y, code : training data, class indices, code matrix
-        evidence : Evidence
-            Margins and penalties of the training set, from the fitted bank.
-        scores : array of shape (n, l) or None
-            Out-of-sample scores, for measures that choose a parameter by them; NaN where
-            there are none.
+        evidence : margins and penalties of the training set, from the fitted bank
+        scores : out-of-sample scores (n, l), for measures that choose a parameter by them
         """
 
     @abstractmethod
@@ -92,9 +89,8 @@ class StaticReliability(Reliability):
         """Measure on the training set; X and ``scores`` are not used."""
         rows, weights = counted(evidence)
         sides = code[y[rows]]
-        self.values_ = _static(
-            _penalty(evidence), _slacks(evidence.margins[rows], sides), sides, weights
-        )
+        slacks = _slacks(evidence.margins[rows], sides)
+        self.values_ = _static(_penalty(evidence), slacks, sides, weights)
         return self
 
     def of(self, X, scores: Array) -> Array:
@@ -151,30 +147,29 @@ class DynamicReliability(Reliability):
         self, X, y: NDArray[np.intp], code: Code, evidence: Evidence, scores: Array | None = None
     ) -> DynamicReliability:
         """Keep the training samples and their slacks; ``scores`` are not used."""
-        self.n_neighbors_ = _check_size(self.n_neighbors)
+        size = self.n_neighbors
+        if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
+            raise ValueError(f"n_neighbors must be an integer of at least 1, got {size!r}.")
+        self.n_neighbors_ = int(size)
         self._keep(X, y, code, evidence, self.n_neighbors_)
         return self
 
-    def of(
-        self,
-        X,
-        scores: Array,
-        block_entries: int = BLOCK_ENTRIES,
-        most_distances: int | None = None,
-    ) -> Array:
+    def of(self, X, scores: Array, **limits: int) -> Array:
         """Return the reliabilities at rows X with these scores, shape (n, l).
 
-        The other arguments limit memory: see :meth:`Neighbours.around`.
+        ``limits`` of the memory: see :meth:`Neighbours.around`.
         """
-        sizes = [self.n_neighbors_]
-        return self._of_sizes(X, scores, sizes, None, block_entries, most_distances)[0]
+        return self._of_sizes(X, scores, [self.n_neighbors_], None, **limits)[0]
 
     def _keep(self, X, y, code: Code, evidence: Evidence, size: int) -> None:
         """Keep slacks, sides and an index of the samples, for neighbourhoods of about this size."""
-        _check_input_space(evidence)
-        X = without_duplicates(
-            check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
-        )
+        if evidence.pairwise:
+            raise ValueError(
+                "dynamic reliability needs the neighbours of each row of X, but X is a precomputed "
+                "kernel, which has no distances. Use the static reliability ('srm'), or pass the "
+                "features and the kernel as a function."
+            )
+        X = _check_rows(X)
         rows, weights = counted(evidence)
         sides, margins = code[y[rows]], evidence.margins[rows]
         self._slacks, self._penalty = _slacks(margins, sides), _penalty(evidence)
@@ -184,29 +179,19 @@ class DynamicReliability(Reliability):
         self._neighbours = Neighbours(X if len(rows) == len(y) else X[rows], weights, size)
 
     def _of_sizes(
-        self,
-        X,
-        scores: Array,
-        sizes: Sequence[int],
-        own: NDArray[np.intp] | None = None,
-        block_entries: int = BLOCK_ENTRIES,
-        most_distances: int | None = None,
+        self, X, scores: Array, sizes: Sequence[int], own: NDArray[np.intp] | None, **limits: int
     ) -> Array:
         """Return the reliabilities (sizes, n, l) for neighbourhoods of these sizes, eq. (12).
 
         ``own[i]`` is a sample that does not count as a neighbour of row i.
         """
-        X = without_duplicates(
-            check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
-        )
+        X = _check_rows(X)
         sides, means = _sides(scores), np.empty((len(sizes), *scores.shape))
-        around = self._neighbours.around(X, max(sizes), own, block_entries, most_distances)
-        for rows, nearest in around:
+        for rows, nearest in self._neighbours.around(X, max(sizes), own, **limits):
+            near = nearest.samples
             for s, size in enumerate(sizes):
                 shares, _ = nearest.shares(size)
-                means[s, rows] = _mean_slacks(
-                    nearest.samples, shares, self._slacks, self._sides, sides[rows]
-                )
+                means[s, rows] = _mean_slacks(near, shares, self._slacks, self._sides, sides[rows])
         local = np.exp(-(self._penalty + means))
         return np.where(np.isnan(local), self.static_, local)
 
@@ -225,20 +210,14 @@ class Nearest(NamedTuple):
 
     def at(self, rows: NDArray[np.bool_]) -> Nearest:
         """Return the neighbours of some of the rows."""
-        arrays = self.samples, self.weights, self.squared, self.tolerance
-        return Nearest._make(array[rows] for array in arrays)
+        return Nearest._make(array[rows] for array in self)
 
     def shares(self, size: int) -> tuple[Array, NDArray[np.bool_]]:
-        """Return the weight of each sample in a neighbourhood of this size.
+        """Return the weight of each sample (r, c) in a neighbourhood of this size.
 
         The weights of a row sum to ``size``. The nearest samples come first; samples at the
-        same distance share the rest equally.
-
-        Returns
-        -------
-        shares : array of shape (r, c)
-        enough : bool array of shape (r,)
-            False if the neighbourhood may contain samples beyond these c.
+        same distance share the rest equally. Also return a bool array (r,): False if the
+        neighbourhood may contain samples beyond these c.
         """
         shares, enough = np.zeros_like(self.weights), np.empty(len(self.weights), dtype=np.bool_)
         _share_out(float(size), self.weights, self.squared, self.tolerance, shares, enough)
@@ -283,18 +262,10 @@ class Neighbours:
     ) -> Iterator[tuple[NDArray[np.intp], Nearest]]:
         """Yield a few rows of X at a time with the samples around them; every row once.
 
-        Parameters
-        ----------
-        X : array or CSR matrix of m rows
-        most : int
-            The largest size of a neighbourhood that the caller needs.
-        own : int array of shape (m,), optional
-            For each row, a sample that does not count as its neighbour.
-        block_entries : int
-            Numbers in the list of neighbours of a few rows.
-        most_distances : int, optional
-            Distances between sparse samples held at a time; four times ``block_entries`` by
-            default, which takes 30 MB with scikit-learn's copies.
+        ``most`` is the largest size of a neighbourhood that the caller needs. ``own`` holds, for
+        each row, a sample that does not count as its neighbour. ``block_entries`` limits the list
+        of neighbours of a few rows, ``most_distances`` the distances between sparse samples held
+        at a time: four times as many by default, 30 MB with scikit-learn's copies.
         """
         most_distances = 4 * block_entries if most_distances is None else most_distances
         pending, count = np.arange(X.shape[0]), self._guess(most)
@@ -309,7 +280,9 @@ class Neighbours:
             pending, count = np.concatenate(short), min(2 * count, len(self.weights))
 
     def _nearest(self, X, count: int, own: NDArray[np.intp] | None) -> Nearest:
-        X = self._moved(X)
+        if not self.sparse and issparse(X):
+            X = X.toarray()
+        X = _bounded(X) if self.sparse else _bounded(X) - self.origin
         distances, samples = self.index.kneighbors(X, count)
         weights = self.weights[samples]
         if own is not None:
@@ -327,11 +300,6 @@ class Neighbours:
     def _guess(self, size: int) -> int:
         """Return how many samples to list: the size, one that is left out, and the next one."""
         return int(min(size / self.weights.mean() + 2, len(self.weights)))
-
-    def _moved(self, X):
-        if self.sparse:
-            return _bounded(X)
-        return _bounded(X.toarray() if issparse(X) else X) - self.origin
 
 
 @kernel
@@ -407,16 +375,5 @@ def _bounded(X):
     return X
 
 
-def _check_size(n_neighbors) -> int:
-    if isinstance(n_neighbors, bool) or not isinstance(n_neighbors, Integral) or n_neighbors < 1:
-        raise ValueError(f"n_neighbors must be an integer of at least 1, got {n_neighbors!r}.")
-    return int(n_neighbors)
-
-
-def _check_input_space(evidence: Evidence) -> None:
-    if evidence.pairwise:
-        raise ValueError(
-            "dynamic reliability needs the neighbours of each row of X, but X is a precomputed "
-            "kernel, which has no distances. Use the static reliability ('srm'), or pass the "
-            "features and the kernel as a function."
-        )
+def _check_rows(X):
+    return without_duplicates(check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X"))

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
 from manyclass._lib.sklearn import take_rows
 from manyclass.banks.base import Evidence
-from manyclass.combiners.base import Combination, register
-from manyclass.combiners.decoding import WinnerTakesAll, as_block, check_margins
+from manyclass.combiners.base import register
+from manyclass.combiners.decoding import Weighting, WinnerTakesAll
 from manyclass.combiners.reliability import (
     Array,
     Code,
@@ -26,11 +26,13 @@ from manyclass.combiners.reliability import (
     StaticReliability,
     counted,
 )
-from manyclass.combiners.ties import EXCESS, as_seed, break_ties
+from manyclass.combiners.ties import EXCESS
 
 
 class ReliabilityDecoder(WinnerTakesAll):
     """Base of the decoders by reliability: a subclass defines the measure.
+
+    ``weights`` of :meth:`combine`, shape (l,) or (n, l), are the reliabilities; equal when omitted.
 
     Parameters
     ----------
@@ -38,45 +40,9 @@ class ReliabilityDecoder(WinnerTakesAll):
         Seed for ties; see :func:`manyclass.combiners.ties.as_seed`.
     """
 
-    def combine(
-        self,
-        values: Array,
-        code: Code,
-        weights: Array | None = None,
-        *,
-        n_jobs: int | None = None,
-        block_entries: int = BLOCK_ENTRIES,
-    ) -> Combination:
-        """Weight the soft decisions; see :meth:`manyclass.combiners.base.Combiner.combine`.
-
-        Parameters
-        ----------
-        values : array of shape (n, l)
-            Margins; infinite ones are replaced by very large ones.
-        code : int8 array of shape (k, l)
-            A one-vs-rest code, or the single column of two classes.
-        weights : array of shape (l,) or (n, l), optional
-            The reliabilities; equal when omitted.
-        n_jobs : int, optional
-            Not used.
-        block_entries : int
-            Size of the temporary arrays.
-
-        Returns
-        -------
-        Combination
-        """
-        code = np.asarray(code)
-        self.check_code(code)
-        values = check_margins(values, code)
-        reliabilities = _check_reliabilities(weights, values.shape)
-        margins_of = self._scorer(code)
-        scores = np.empty((len(values), len(code)))
-        for rows in row_blocks(len(values), len(code), block_entries):
-            margins = margins_of(as_block(values[rows], rows.start)).T
-            scores[rows] = weigh_decisions(margins, reliabilities[rows])
-        break_ties(scores, values, code, as_seed(self.random_state), block_entries)
-        return Combination.in_closed_form(scores)
+    def _weighting(self, weights: Array | None, shape: tuple[int, int]) -> Weighting:
+        reliabilities = _check_reliabilities(weights, shape)
+        return lambda margins, rows: weigh_decisions(margins, reliabilities[rows])
 
 
 @register
@@ -253,13 +219,13 @@ class DynamicReliabilityCV(DynamicReliability):
                 "neighbours: pass them, or use DynamicReliability with a number."
             )
         samples, weights = counted(evidence)
-        sizes = _at_most(int(weights.sum()) - 1, self.sizes)
+        most = int(weights.sum()) - 1
+        sizes = sorted({max(1, min(int(size), most)) for size in self.sizes})
         self._keep(X, y, code, evidence, sizes[-1])
         tried = _to_try(scores[samples], most_rows)
         rows = samples[tried]
-        wrong = self._wrong(
-            take_rows(X, rows), y[rows], code, scores[rows], sizes, tried, block_entries
-        )
+        X, y, scores = take_rows(X, rows), y[rows], scores[rows]
+        wrong = self._wrong(X, y, code, scores, sizes, tried, block_entries)
         errors = np.average(wrong, axis=1, weights=weights[tried])
         self.errors_ = dict(zip(sizes, errors.tolist(), strict=True))
         self.n_neighbors_ = sizes[errors.argmin()]
@@ -272,7 +238,9 @@ class DynamicReliabilityCV(DynamicReliability):
         wrong = np.empty((len(sizes), len(y)), dtype=np.bool_)
         for block in row_blocks(len(y), len(sizes) * scores.shape[1], entries):
             rows = np.arange(block.start, block.stop)
-            local = self._of_sizes(take_rows(X, rows), scores[rows], sizes, own[rows], entries)
+            local = self._of_sizes(
+                take_rows(X, rows), scores[rows], sizes, own[rows], block_entries=entries
+            )
             for s, reliabilities in enumerate(local):
                 decoded = StaticReliabilityDecoder().combine(scores[rows], code, reliabilities)
                 wrong[s, rows] = decoded.values.argmax(axis=1) != y[rows]
@@ -335,11 +303,6 @@ def _check_reliabilities(weights, shape: tuple[int, int]) -> Array:
     if not (np.isfinite(reliabilities) & (reliabilities >= 0)).all():
         raise ValueError("weights must be reliabilities, finite and not negative.")
     return np.broadcast_to(reliabilities, shape)
-
-
-def _at_most(most: int, sizes: Sequence[int]) -> list[int]:
-    """Return the sizes, limited to the range from 1 to ``most``, without duplicates."""
-    return sorted({max(1, min(int(size), most)) for size in sizes})
 
 
 def _to_try(scores: Array, most: int) -> NDArray[np.intp]:
