@@ -86,6 +86,7 @@ def audit(code: ArrayLike) -> Audit:
     problems = tuple(problems_of(matrix))
     distance, closest = _closest_rows(matrix)
     duplicate, complementary = _related_columns(matrix)
+    positive, taking_part = (matrix == 1).sum(axis=0), (matrix != 0).sum(axis=0)
     return Audit(
         n_classes=matrix.shape[0],
         n_columns=matrix.shape[1],
@@ -95,7 +96,7 @@ def audit(code: ArrayLike) -> Audit:
         closest_rows=closest,
         duplicate_columns=duplicate,
         complementary_columns=complementary,
-        balance=_balance(matrix),
+        balance=np.where(taking_part > 0, positive / np.maximum(taking_part, 1), np.nan),
         sparsity=float((matrix == 0).mean()),
         identifiable=is_identifiable(matrix),
     )
@@ -122,8 +123,3 @@ def _related_columns(code: Code) -> tuple[Pairs, Pairs]:
         elif opposite < b:
             complementary.append((opposite, b))
     return tuple(duplicate), tuple(complementary)
-
-
-def _balance(code: Code) -> NDArray[np.float64]:
-    positive, taking_part = (code == 1).sum(axis=0), (code != 0).sum(axis=0)
-    return np.where(taking_part > 0, positive / np.maximum(taking_part, 1), np.nan)

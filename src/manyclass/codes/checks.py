@@ -83,10 +83,6 @@ def as_ternary(code: ArrayLike) -> Code:
 
 def problems_of(code: Code) -> list[str]:
     """Return the reasons, in words, why a ternary matrix cannot be used as a code."""
-    return _column_problems(code) + _row_problems(code)
-
-
-def _column_problems(code: Code) -> list[str]:
     problems = []
     for column in lacks_a_sign(code, axis=0).nonzero()[0]:
         absent = [f"{sign:+d}" for sign in (1, -1) if sign not in code[:, column]]
@@ -94,7 +90,7 @@ def _column_problems(code: Code) -> list[str]:
             f"column {column} has no {' and no '.join(absent)}: put at least one class on each "
             "side, or drop the column."
         )
-    return problems
+    return problems + _row_problems(code)
 
 
 def _row_problems(code: Code) -> list[str]:
@@ -127,17 +123,12 @@ def check_k(k: Any) -> int:
     return check_integer("k (the number of classes)", k, 2)
 
 
-def is_buildable(k: int, n_columns: int, most_entries: int = MOST_ENTRIES) -> bool:
-    """Return whether a code is small enough to be built."""
-    return k * n_columns <= most_entries
-
-
 def check_size(
     name: str, k: int, n_columns: int, instead: str, most_entries: int = MOST_ENTRIES
 ) -> None:
     """Raise a ``ValueError`` if a code is too large to be built; ``instead`` is the advice."""
-    if not is_buildable(k, n_columns, most_entries):
-        entries = k * n_columns
+    entries = k * n_columns
+    if entries > most_entries:
         raise ValueError(
             f"the {name} code of k={k} classes has {n_columns} columns: a matrix of "
             f"{entries / 1e9:.3g} GB, and codes are built up to {most_entries / 1e9:.1f} GB. "

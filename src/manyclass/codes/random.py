@@ -20,7 +20,6 @@ from manyclass.codes.checks import (
     check_integer,
     check_k,
     check_size,
-    is_buildable,
     lacks_a_sign,
     tells_classes_apart,
 )
@@ -51,14 +50,6 @@ class Effort(NamedTuple):
 
 
 USUAL_EFFORT = Effort()
-
-
-def sampler_for(k: int, n_columns: int, letters: Letters) -> Sampler:
-    """Return the sampler that finds distinct columns fastest."""
-    listable = max(1024, 8 * n_columns)  # a choice: with so few, random columns often repeat
-    if n_distinct_columns(k, letters) <= listable:
-        return ListedColumns(k, n_columns, letters)
-    return FreshColumns(k, n_columns, letters)
 
 
 def n_distinct_columns(k: int, letters: Letters) -> float:
@@ -177,8 +168,7 @@ def sparse_random(
     k : int
         Number of classes.
     n_columns : int, optional
-        Number of columns; ``ceil(15 * log2(k))`` by default, or as many distinct
-        ones as exist if these are fewer.
+        ``ceil(15 * log2(k))`` by default, or as many distinct ones as exist if these are fewer.
     n_draws : int, default=10000
         Number of codes to choose from; fewer are drawn for more than 1000 classes.
     random_state : int, RandomState or None, default=None
@@ -213,12 +203,9 @@ def dense_random(
     k : int
         Number of classes.
     n_columns : int, optional
-        Number of columns; ``ceil(10 * log2(k))`` by default, or as many distinct
-        ones as exist if these are fewer.
-    n_draws : int, default=10000
-        Number of codes to choose from; fewer are drawn for more than 1000 classes.
-    random_state : int, RandomState or None, default=None
-        Seed of the draws.
+        ``ceil(10 * log2(k))`` by default, or as many distinct ones as exist if these are fewer.
+    n_draws, random_state
+        As in :func:`sparse_random`.
 
     Returns
     -------
@@ -254,10 +241,16 @@ def _random_code(
             "classes (a column and its negative are the same problem). Ask for at most "
             f"{n_distinct}, or leave n_columns unset."
         )
-    check_size("random", k, n_columns, _fewer_columns(k))
+    # With 2 log2(k) columns or more, all k(k - 1)/2 pairs of rows are likely to differ: two rows of
+    # n columns agree with a probability of at most 2^-n.
+    enough = math.ceil(2 * math.log2(k))
+    remedy = f"Ask for fewer by n_columns, but for at least {enough}, so that all rows differ."
+    check_size("random", k, n_columns, f"{remedy} Merge classes into groups if that is too large.")
     if n_columns == n_distinct:
         n_draws = 1  # all draws are the same up to order and sign
-    sampler = sampler_for(k, n_columns, letters)
+    listable = max(1024, 8 * n_columns)  # a choice: with so few, random columns often repeat
+    kind = ListedColumns if n_distinct <= listable else FreshColumns
+    sampler = kind(k, n_columns, letters)
     random = check_random_state(random_state)
     n_compared = _n_compared(k, n_columns, n_draws, effort)
     code = _best_draw(sampler, k, n_columns, n_compared, random, effort.batch)
@@ -296,18 +289,6 @@ def _usable_draw(
         if acceptable(code):
             return code
     return None
-
-
-def _fewer_columns(k: int) -> str:
-    """Return advice for a random code that is too large.
-
-    Two rows of n columns agree with a probability of at most 2^-n. With 2 log2(k) columns or
-    more, all k(k - 1)/2 pairs of rows are likely to differ.
-    """
-    enough = math.ceil(2 * math.log2(k))
-    if is_buildable(k, enough):
-        return f"Ask for fewer by n_columns, but for at least {enough}, so that all rows differ."
-    return "Merge classes into groups: a random code with different rows would be too large."
 
 
 def _best_draw(

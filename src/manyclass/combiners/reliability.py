@@ -150,7 +150,7 @@ class DynamicReliability(Reliability):
         size = self.n_neighbors
         if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
             raise ValueError(f"n_neighbors must be an integer of at least 1, got {size!r}.")
-        self.n_neighbors_ = int(size)
+        self.n_neighbors_: int = int(size)
         self._keep(X, y, code, evidence, self.n_neighbors_)
         return self
 

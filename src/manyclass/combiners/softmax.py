@@ -36,7 +36,7 @@ from manyclass.combiners.softmax_solver import (
     make_sample,
     minimise,
 )
-from manyclass.scores.folds import Fold, folds_again
+from manyclass.scores.folds import folds_again
 
 
 class TrainedSoftmax(Combiner):
@@ -238,22 +238,21 @@ class Softmax(TrainedSoftmax):
     def _search_C(
         self, sample: Sample, folds: Indices | None, least_tol: float = 1e-6
     ) -> tuple[dict[str, Array], int]:
-        """Cross-validate all candidates for C.
+        """Cross-validate all candidates for C; also return how many fits did not converge.
 
-        For each C the solver starts from the solution for the previous C. It solves to
-        ``least_tol``, if ``tol`` is smaller: :func:`choose_C` compares to 5 % only.
-
-        Returns
-        -------
-        table : dict
-            Arrays ``"C"``, ``"error"`` (share of wrong labels) and ``"nll"`` (mean of -log P)
-            of the rows left out.
-        n_failed : int
-            How many fits did not converge.
+        Returns arrays ``"C"``, ``"error"`` (share of wrong labels) and ``"nll"`` (mean of -log P)
+        of the rows left out. For each C the solver starts from the solution for the previous C. It
+        solves to ``least_tol``, if ``tol`` is smaller: :func:`choose_C` compares to 5 % only.
         """
+        if folds is None and np.bincount(sample.y).max() < 2:
+            raise ValueError(
+                "C=None chooses C by cross-validation, but no class has two samples of positive "
+                "weight among the out-of-sample scores. Pass a number, such as C=1.0, or more "
+                "samples."
+            )
         error, nll = np.zeros((2, len(self.candidates)))
         n_failed, total = 0, 0.0
-        for train, test in _search_folds(sample, folds):
+        for train, test in folds_again(folds, sample.y, len(sample.pattern)):
             likelihood, left_out = sample.likelihood(train), sample.likelihood(test)
             weights, minimum = sample.weights[test], None
             total += weights.sum()
@@ -278,21 +277,14 @@ class SimplifiedSoftmax(TrainedSoftmax):
         the biases and the weights on margins scaled to root-mean-square 1. Without a ridge
         there is no minimum if a class can be separated from the others without error.
         If there is one, so small a ridge hardly moves it.
-    tol : float, default=1e-10
-        As in :class:`Softmax`.
-    max_iter : int, default=100
+    tol, max_iter : float, default=1e-10, and int, default=100
         As in :class:`Softmax`.
 
     Attributes
     ----------
-    weights_ : ndarray of shape (k, l)
-        ``w_cb >= 0``, and 0 where there is none. The logits of margins ``f`` are
-        ``f @ (code * weights_).T + biases_``.
-    biases_ : ndarray of shape (k,)
-        ``w_c0 >= 0``. Only their differences matter; the smallest is 0.
     C_ : float
         Infinity.
-    limits_, code_, n_iter_
+    weights_, biases_, limits_, code_, n_iter_
         As in :class:`Softmax`.
 
     See Also
@@ -332,20 +324,10 @@ class SimplifiedSoftmax(TrainedSoftmax):
                 "may grow without limit. Use a small one, such as 1e-9."
             )
         self.C_ = np.inf
-        likelihood = sample.likelihood()
-        ridge = np.full(likelihood.size, float(self.ridge))
-        minimum = self._minimise(likelihood, ridge, self.tol)
+        ridge = np.full(len(sample.units), float(self.ridge))
+        minimum = self._minimise(sample.likelihood(), ridge, self.tol)
         _warn_unconverged(self, int(not minimum.converged))
         return minimum
-
-
-def _search_folds(sample: Sample, numbers: Indices | None) -> list[Fold]:
-    if numbers is None and np.bincount(sample.y).max() < 2:
-        raise ValueError(
-            "C=None chooses C by cross-validation, but no class has two samples of positive weight "
-            "among the out-of-sample scores. Pass a number, such as C=1.0, or more samples."
-        )
-    return folds_again(numbers, sample.y, len(sample.pattern))
 
 
 def _share_right(P: Array, y: Indices) -> Array:

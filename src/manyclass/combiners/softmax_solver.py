@@ -36,16 +36,9 @@ needs more only if rounding errors hide the decrease."""
 class Likelihood:
     """Mean of -log P over weighted samples, where P_c ∝ exp(sum_b u_cb M_cb x_b).
 
-    Parameters
-    ----------
-    X : array of shape (l + 1, n)
-        Scaled scores, a row for each column of the code; the last row is all ones.
-    y : int array of shape (n,)
-        Class indices.
-    weights : array of shape (n,)
-        Sample weights, all positive.
-    pattern : int8 array of shape (k, l + 1)
-        The sign M_cb of every parameter u_cb, 0 where there is none.
+    ``X`` (l + 1, n) holds scaled scores, a row for each column of the code; the last row is all
+    ones. ``weights`` (n,) are positive. ``pattern`` (k, l + 1) holds the sign M_cb of every
+    parameter u_cb, 0 where there is none.
     """
 
     def __init__(self, X: Array, y: Indices, weights: Array, pattern: Code):
@@ -53,13 +46,8 @@ class Likelihood:
         self.shares = weights / weights.sum()
         self.classes, self.columns = np.nonzero(pattern)
         self.signs = pattern[self.classes, self.columns].astype(np.float64)
-        self.shape = pattern.shape
+        self.shape, self.size = pattern.shape, len(self.signs)
         self.ends = np.searchsorted(self.classes, np.arange(len(pattern) + 1))
-
-    @property
-    def size(self) -> int:
-        """The number of parameters."""
-        return len(self.signs)
 
     def probabilities(self, u: Array) -> tuple[Array, Array]:
         """Return log P of the true classes (n,) and P (k, n)."""
@@ -164,12 +152,8 @@ def own_columns(code: Code) -> Code:
     k, n_columns = code.shape
     sums = code.sum(axis=0, dtype=np.intp)
     alone = code * np.sign(sums) == -1  # the only class of its side
-    if (
-        n_columns == k > 2
-        and (np.abs(sums) == k - 2).all()
-        and code.all()
-        and (alone.sum(axis=1) == 1).all()
-    ):
+    split = n_columns == k > 2 and (np.abs(sums) == k - 2).all() and code.all()
+    if split and (alone.sum(axis=1) == 1).all():
         return np.where(alone, code, np.int8(0))
     return code
 
@@ -188,10 +172,6 @@ class Curvature(NamedTuple):
 
     chosen: Indices
     H: Array
-
-    def covers(self, wanted: NDArray[np.bool_]) -> bool:
-        """Return whether all wanted parameters are among the chosen ones."""
-        return np.count_nonzero(wanted[self.chosen]) == np.count_nonzero(wanted)
 
 
 class Minimum(NamedTuple):
@@ -220,8 +200,7 @@ def minimise(
     without second derivatives; 2500 parameters have 50 MB of them.
     """
     solve = newton if likelihood.size <= most_for_newton else quasi_newton
-    if start is None:
-        start = Minimum(np.zeros(likelihood.size), 0, True)
+    start = start or Minimum(np.zeros(likelihood.size), 0, True)
     return solve(likelihood, ridge, tol, max_iter, start)
 
 
@@ -244,7 +223,8 @@ def newton(
         if error <= tol:
             return Minimum(here.u, n_iter, True, curvature)
         fresh = error > contraction * last_error
-        if curvature is None or fresh or not curvature.covers(moving(here)):
+        wanted = moving(here)
+        if curvature is None or fresh or wanted[curvature.chosen].sum() < wanted.sum():
             fresh, curvature = True, curvature_at(likelihood, here, ridge, error)
         target = minimum_of_model(curvature, ridge, here)
         slope = float(here.gradient @ (target - here.u))
@@ -382,19 +362,11 @@ def quasi_newton(
         point = evaluate(likelihood, ridge, v / units)
         return point.value, point.gradient / units
 
+    steps = {"maxiter": 100 * max_iter, "maxfun": 200 * max_iter, "maxcor": 20}
+    options = {**steps, "ftol": 0.0, "gtol": tol}
+    bounds = [(0.0, None)] * likelihood.size
     found = minimize(
-        objective,
-        start.u * units,
-        method="L-BFGS-B",
-        jac=True,
-        bounds=[(0.0, None)] * likelihood.size,
-        options={
-            "maxiter": 100 * max_iter,
-            "maxfun": 200 * max_iter,
-            "maxcor": 20,
-            "ftol": 0.0,
-            "gtol": tol,
-        },
+        objective, start.u * units, method="L-BFGS-B", jac=True, bounds=bounds, options=options
     )
     error = optimality_error(evaluate(likelihood, ridge, found.x / units), ridge)
     return Minimum(found.x / units, found.nit, error <= max(tol, 1e-7))
