@@ -27,10 +27,9 @@ def decide(
     proba : array-like of shape (n, k)
         Class probabilities: entries not negative and sums of 1, both within 1e-5.
     cost : array-like of shape (k, d), optional
-        ``cost[i, j]`` is the cost of decision j when the truth is class i: rows are
-        truths, columns decisions. There may be more or fewer decisions than classes.
-        Negative costs are gains. When omitted, a wrong class costs 1 and the right one
-        nothing: the decision is the most probable class.
+        ``cost[i, j]`` is the cost of decision j when the truth is class i. There may be more or
+        fewer decisions than classes. Negative costs are gains. When omitted, a wrong class costs 1
+        and the right one nothing: the decision is the most probable class.
     classes : array-like of shape (d,), optional
         Labels of the decisions, one for each column of ``cost``, to return in place of indices.
     reject_cost : float or array-like of shape (k,), optional
@@ -83,7 +82,15 @@ def decide(
     n_decisions = k if matrix is None else matrix.shape[1]
     names = np.arange(n_decisions) if classes is None else classes
     labels = decision_labels(names, n_decisions, reject_cost is not None, rejected)
-    reject = None if reject_cost is None else _check_reject_cost(reject_cost, k)
+    reject = None
+    if reject_cost is not None:
+        given = _as_numbers(reject_cost, "reject_cost")
+        if given.shape not in ((), (k,)) or not np.isfinite(given).all():
+            raise ValueError(
+                f"reject_cost must be a finite number, or one for each of the {k} classes, got "
+                f"{reject_cost!r}."
+            )
+        reject = np.broadcast_to(given, (k,))
     return labels[least_cost(rows, matrix, reject)]  # the last label, at -1, is for rejections
 
 
@@ -141,16 +148,6 @@ def _as_numbers(values: ArrayLike, name: str) -> Array:
     if np.iscomplexobj(values):
         raise ValueError(f"{name} has complex numbers, which have no order: pass real ones.")
     return np.asarray(values, dtype=np.float64)
-
-
-def _check_reject_cost(reject_cost: ArrayLike, k: int) -> Array:
-    given = _as_numbers(reject_cost, "reject_cost")
-    if given.shape not in ((), (k,)) or not np.isfinite(given).all():
-        raise ValueError(
-            f"reject_cost must be a finite number, or one for each of the {k} classes, got "
-            f"{reject_cost!r}."
-        )
-    return np.broadcast_to(given, (k,))
 
 
 def decision_labels(

@@ -192,7 +192,12 @@ def estimate_prior(
             break
         pi, at = _step(rows, weight, inverse, pi, at)
     else:
-        _warn_unconverged(at, tol, max_iter)
+        warn(
+            f"estimate_prior did not converge in {max_iter} steps: the mean log-likelihood may be "
+            f"{at.gradient.max() - 1.0:.2g} below its maximum, and tol is {tol:g}. Raise max_iter "
+            "or tol.",
+            ConvergenceWarning,
+        )
     return pi
 
 
@@ -224,21 +229,15 @@ def _likelihood(rows: NDArray, weight: Array, inverse: Array, pi: Array) -> _Lik
         used = weight[part] > 0
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             p /= mixture[:, None]
-            logs = np.log(mixture)
             p, w = p[used], weight[part][used]
-            value += float(w @ logs[used])
+            value += float(w @ np.log(mixture)[used])
             gradient += w @ p
             curvature += (p * w[:, None]).T @ p
     return _Likelihood(value, gradient, curvature)
 
 
 def _step(
-    rows: NDArray,
-    weight: Array,
-    inverse: Array,
-    pi: Array,
-    at: _Likelihood,
-    most_halvings: int = 30,
+    rows: NDArray, weight: Array, inverse: Array, pi: Array, at: _Likelihood
 ) -> tuple[Array, _Likelihood]:
     """Return the next pi after a step, and its likelihood.
 
@@ -246,7 +245,7 @@ def _step(
     """
     direction = _newton(pi, at) - pi
     length = 1.0
-    for _ in range(most_halvings):
+    for _ in range(30):  # halvings: rounding errors hide the gain of shorter steps
         ahead = np.maximum(pi + length * direction, 0.0)
         ahead /= ahead.sum()
         there = _likelihood(rows, weight, inverse, ahead)
@@ -289,12 +288,3 @@ def _newton(pi: Array, at: _Likelihood) -> Array:
     except (np.linalg.LinAlgError, RuntimeError):
         return _em(pi, at)
     return x if np.isfinite(x).all() and x.any() else _em(pi, at)
-
-
-def _warn_unconverged(at: _Likelihood, tol: float, max_iter: int) -> None:
-    warn(
-        f"estimate_prior did not converge in {max_iter} steps: the mean log-likelihood may be "
-        f"{at.gradient.max() - 1.0:.2g} below its maximum, and tol is {tol:g}. Raise max_iter or "
-        "tol.",
-        ConvergenceWarning,
-    )
