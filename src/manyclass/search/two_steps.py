@@ -125,14 +125,7 @@ class TwoStepGridSearchCV(GridSearchCV):
     def fit(self, X, y=None, **params):
         """Evaluate both grids, and refit the best candidate.
 
-        Parameters
-        ----------
-        X, y, **params
-            As in :class:`~sklearn.model_selection.GridSearchCV`.
-
-        Returns
-        -------
-        self : object
+        Parameters are as in :class:`~sklearn.model_selection.GridSearchCV`.
         """
         cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         self._folds = _SameFolds(cv)
@@ -196,14 +189,10 @@ class TwoStepGridSearchCV(GridSearchCV):
         """Return the best of the candidates given."""
         choice = self.refit
         if isinstance(choice, bool | np.bool_):
-            several = "mean_test_score" not in results
-            choice = SmoothestBest(
-                self.C,
-                self.gamma,
-                self.sigma2,
-                accuracy="accuracy" if several else "score",
-                log_loss="neg_log_loss" if "mean_test_neg_log_loss" in results else None,
-            )
+            accuracy = "score" if "mean_test_score" in results else "accuracy"
+            log_loss = "neg_log_loss" if "mean_test_neg_log_loss" in results else None
+            names = self.C, self.gamma, self.sigma2
+            choice = SmoothestBest(*names, accuracy=accuracy, log_loss=log_loss)
         if isinstance(choice, Choice) and choice.fold_sizes is None:
             choice = clone(choice).set_params(fold_sizes=self.fold_sizes_)
         return super()._select_best_index(choice, choice, results)
