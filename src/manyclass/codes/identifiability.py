@@ -18,8 +18,7 @@ from scipy.linalg import qr
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from manyclass.codes.checks import Code, as_ternary, lacks_a_sign, listing
-from manyclass.codes.recognition import pairs_among
+from manyclass.codes.checks import Code, as_ternary, lacks_a_sign, listing, pairs_among
 
 _ZERO = 1e-9
 """Singular values below count as zero. The rows of the matrix have norm 1, so rounding errors are

@@ -15,7 +15,7 @@ from manyclass.combiners.base import register
 from manyclass.combiners.coupling.base import CouplingRule, column_lists, pair_reader
 from manyclass.combiners.coupling.kernels.by_block import LOWEST
 from manyclass.combiners.coupling.kernels.by_row import couple_noniterative, couple_zadrozny
-from manyclass.combiners.coupling.kernels.entropy import couple_even
+from manyclass.combiners.coupling.kernels.conjugate_gradients import couple_even
 from manyclass.combiners.coupling.kernels.kl import couple_kl
 from manyclass.combiners.coupling.kernels.least_squares import couple_least_squares
 from manyclass.combiners.coupling.pairwise import newton_solver

@@ -22,7 +22,7 @@ from manyclass.combiners.coupling.base import (
     pair_reader,
 )
 from manyclass.combiners.coupling.kernels import by_block, by_row
-from manyclass.combiners.coupling.kernels.gradients import couple_wlw2_gradients
+from manyclass.combiners.coupling.kernels.conjugate_gradients import couple_wlw2_gradients
 from manyclass.combiners.ties import as_seed, break_ties
 
 

@@ -60,9 +60,6 @@ def substitute_row(a, size, x):
             x[c] -= a[i, c] * x[i]
 
 
-# ---------------------------------------------------------------- one-vs-one, hard rows
-
-
 @kernel
 def _descent(r, weights, theta, g, h, with_hessian):
     """Negative gradient of the Bradley-Terry objective at log p = theta, and its Hessian."""
@@ -188,9 +185,6 @@ def couple_ht_row(r, row, weights, tol, max_iter, p):
     return -max_iter
 
 
-# ---------------------------------------------------------------- one-vs-one, on the logit scale
-
-
 @kernel
 def _logit(r):
     r = min(max(r, LOWEST), 1.0 - LOWEST)
@@ -233,9 +227,6 @@ def couple_tree(r, children, parents, columns, p):
             child_is_higher = children[e] > parents[e]
             theta[children[e]] = theta[parents[e]] - (logit if child_is_higher else -logit)
         _softmax(theta, p[row])
-
-
-# ---------------------------------------------------------------- any code
 
 
 @kernel

@@ -194,23 +194,12 @@ def _minimise(r, weights, start, middle, members, tol, max_iter, x):
 
 @kernel
 def couple_kl(
-    r,
-    weights,
-    start,
-    middle,
-    members,
-    n_starts,
-    more_starts,
-    tol,
-    max_iter,
-    p,
-    iterations,
-    converged,
+    r, weights, start, middle, members, n_starts, more, tol, max_iter, p, iterations, converged
 ):
     """Couple row by row; keep the best minimum of several starts.
 
     The starts: the non-iterative estimate, the uniform distribution, the
-    non-iterative estimate sharpened, then the rows of ``more_starts``.
+    non-iterative estimate sharpened, then the rows of ``more``.
     """
     n_columns, k = r.shape[1], p.shape[1]
     values, x = np.empty(n_columns), np.empty(k)
@@ -232,7 +221,7 @@ def couple_kl(
                 elif s == 2:
                     x[i] = x[i] ** 4
                 elif s > 2:
-                    x[i] = more_starts[s - 3, i]
+                    x[i] = more[s - 3, i]
             normalise(x, x)
             value, steps, ok = _minimise(values, weights, start, middle, members, tol, max_iter, x)
             iterations[row] += steps
