@@ -230,7 +230,6 @@ def _least_k(columns_for: Callable[[int], int], n_columns: int) -> int:
 
 def _family(name: str) -> _Family:
     if not isinstance(name, str) or name not in _FAMILIES:
-        raise ValueError(
-            f"unknown code {quoted(name)}: pass a code matrix or one of {', '.join(NAMES)}."
-        )
+        known = ", ".join(NAMES)
+        raise ValueError(f"unknown code {quoted(name)}: pass a code matrix or one of {known}.")
     return _FAMILIES[name]

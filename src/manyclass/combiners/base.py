@@ -17,13 +17,10 @@ from sklearn.base import BaseEstimator, clone
 
 from manyclass import codes
 from manyclass._lib.messages import quoted
-from manyclass.combiners.ties import as_seed
+from manyclass.combiners.ties import Array, Code, as_seed
 
 if TYPE_CHECKING:
     from manyclass.combiners.reliability import Reliability
-
-Array = NDArray[np.float64]
-Code = NDArray[np.int8]
 
 _REGISTRY: dict[str, type[Combiner]] = {}
 

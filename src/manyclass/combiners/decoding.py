@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from manyclass._lib.messages import quoted
 from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
 from manyclass.combiners.base import Combination, Combiner, register
-from manyclass.combiners.ties import LARGEST_MARGIN, as_seed, break_ties
+from manyclass.combiners.ties import LARGEST_MARGIN, Seed, as_seed, break_ties
 
 Array = NDArray[np.float64]
 Code = NDArray[np.int8]
@@ -37,7 +37,7 @@ class LabelDecoder(Combiner):
     takes = "scores"
     gives_probabilities = False
 
-    def __init__(self, random_state: int | np.random.RandomState | None = 0):
+    def __init__(self, random_state: Seed = 0):
         self.random_state = random_state
 
     @abstractmethod
@@ -213,9 +213,7 @@ class LossBased(LabelDecoder):
 
     key = "loss"
 
-    def __init__(
-        self, loss: str | Loss = "linear", random_state: int | np.random.RandomState | None = 0
-    ):
+    def __init__(self, loss: str | Loss = "linear", random_state: Seed = 0):
         super().__init__(random_state)
         self.loss = loss
 
@@ -388,6 +386,5 @@ def _resolve_loss(loss: str | Loss) -> Total:
         return partial(_sum_of_losses, _guarded(loss))
     if isinstance(loss, str) and loss in _LOSSES:
         return _LOSSES[loss]
-    raise ValueError(
-        f"unknown loss {quoted(loss)}: pass a function or one of {', '.join(_LOSSES)}."
-    )
+    known = ", ".join(_LOSSES)
+    raise ValueError(f"unknown loss {quoted(loss)}: pass a function or one of {known}.")

@@ -364,9 +364,7 @@ def quasi_newton(
 
     steps = {"maxiter": 100 * max_iter, "maxfun": 200 * max_iter, "maxcor": 20}
     options = {**steps, "ftol": 0.0, "gtol": tol}
-    bounds = [(0.0, None)] * likelihood.size
-    found = minimize(
-        objective, start.u * units, method="L-BFGS-B", jac=True, bounds=bounds, options=options
-    )
+    how = {"method": "L-BFGS-B", "jac": True, "bounds": [(0.0, None)] * likelihood.size}
+    found = minimize(objective, start.u * units, options=options, **how)
     error = optimality_error(evaluate(likelihood, ridge, found.x / units), ridge)
     return Minimum(found.x / units, found.nit, error <= max(tol, 1e-7))

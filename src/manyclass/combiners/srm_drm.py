@@ -26,7 +26,7 @@ from manyclass.combiners.reliability import (
     StaticReliability,
     counted,
 )
-from manyclass.combiners.ties import EXCESS
+from manyclass.combiners.ties import EXCESS, Seed
 
 
 class ReliabilityDecoder(WinnerTakesAll):
@@ -139,9 +139,7 @@ class DynamicReliabilityDecoder(ReliabilityDecoder):
 
     key = "drm"
 
-    def __init__(
-        self, n_neighbors: int | None = None, random_state: int | np.random.RandomState | None = 0
-    ):
+    def __init__(self, n_neighbors: int | None = None, random_state: Seed = 0):
         super().__init__(random_state)
         self.n_neighbors = n_neighbors
 
@@ -231,18 +229,15 @@ class DynamicReliabilityCV(DynamicReliability):
         self.n_neighbors_ = sizes[errors.argmin()]
         return self
 
-    def _wrong(
-        self, X, y, code: Code, scores: Array, sizes, own, entries: int
-    ) -> NDArray[np.bool_]:
+    def _wrong(self, X, y, code: Code, scores: Array, sizes, own, entries: int) -> NDArray:
         """Return which rows are decoded wrongly with each size, shape (sizes, n)."""
         wrong = np.empty((len(sizes), len(y)), dtype=np.bool_)
         for block in row_blocks(len(y), len(sizes) * scores.shape[1], entries):
             rows = np.arange(block.start, block.stop)
-            local = self._of_sizes(
-                take_rows(X, rows), scores[rows], sizes, own[rows], block_entries=entries
-            )
+            near, f = take_rows(X, rows), scores[rows]
+            local = self._of_sizes(near, f, sizes, own[rows], block_entries=entries)
             for s, reliabilities in enumerate(local):
-                decoded = StaticReliabilityDecoder().combine(scores[rows], code, reliabilities)
+                decoded = StaticReliabilityDecoder().combine(f, code, reliabilities)
                 wrong[s, rows] = decoded.values.argmax(axis=1) != y[rows]
         return wrong
 

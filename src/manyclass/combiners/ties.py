@@ -28,9 +28,10 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # increment of SplitMix64: 2^64 over th
 Array = NDArray[np.float64]
 Code = NDArray[np.int8]
 Keys = NDArray[np.uint64]
+Seed = int | np.random.RandomState | None
 
 
-def as_seed(random_state: int | np.random.RandomState | None) -> int:
+def as_seed(random_state: Seed) -> int:
     """Return the seed in [0, 2**64) for :func:`break_ties`.
 
     An int is the seed itself, and makes results reproducible. A ``RandomState`` gives another

@@ -119,9 +119,8 @@ class RuleScorer(BaseEstimator):
             keys = [resolve(rule).key for rule in self.rules]
             twice = [key for key in keys if keys.count(key) > 1]
             if twice:
-                raise ValueError(
-                    f"rules holds {twice[0]!r} more than once: pass a dict with different labels."
-                )
+                remedy = "pass a dict with different labels"
+                raise ValueError(f"rules holds {twice[0]!r} more than once: {remedy}.")
             rules = dict(zip(keys, self.rules, strict=True))
         if not rules:
             raise ValueError("rules is empty: name at least one coupling rule, such as 'wlw2'.")

@@ -181,8 +181,7 @@ def _open_columns(r: NDArray, code: ArrayLike | str | None) -> tuple[Reader, NDA
         matrix = codes.by_name(code, codes.n_classes_of(code, r.shape[1]))
     else:
         matrix = codes.check_code(code)
-    if r.shape[1] != matrix.shape[1]:
-        raise ValueError(
-            f"r has {r.shape[1]} columns, but the code has {matrix.shape[1]}: they must match."
-        )
+    n, wanted = r.shape[1], matrix.shape[1]
+    if n != wanted:
+        raise ValueError(f"r has {n} columns, but the code has {wanted}: they must match.")
     return read_columns(r), matrix

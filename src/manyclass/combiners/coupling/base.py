@@ -19,9 +19,7 @@ from manyclass._lib.messages import warn
 from manyclass.combiners.base import Combination, Combiner
 from manyclass.combiners.coupling.kernels.by_block import condense, find_outside
 from manyclass.combiners.coupling.kernels.by_row import incoherence_of
-
-Array = NDArray[np.float64]
-Code = NDArray[np.int8]
+from manyclass.combiners.ties import Array, Code
 
 Reader = Callable[[int, int], Array]
 """Returns rows ``first`` to ``last`` as a validated (m, l) block."""

@@ -19,6 +19,7 @@ from manyclass.combiners.coupling.kernels.conjugate_gradients import couple_even
 from manyclass.combiners.coupling.kernels.kl import couple_kl
 from manyclass.combiners.coupling.kernels.least_squares import couple_least_squares
 from manyclass.combiners.coupling.pairwise import newton_solver
+from manyclass.combiners.ties import Seed
 
 
 @register
@@ -61,11 +62,7 @@ class KullbackLeibler(CouplingRule):
     key = "kl"
 
     def __init__(
-        self,
-        tol: float = 1e-10,
-        max_iter: int = 300,
-        n_starts: int = 3,
-        random_state: int | np.random.RandomState | None = 0,
+        self, tol: float = 1e-10, max_iter: int = 300, n_starts: int = 3, random_state: Seed = 0
     ):
         self.tol = tol
         self.max_iter = max_iter
@@ -79,9 +76,7 @@ class KullbackLeibler(CouplingRule):
             canonical, order = reader
             pairs = weights[order] / weights.mean()
             newton = newton_solver(len(code), pairs, float(self.tol), int(self.max_iter))
-            return lambda r, p, iterations, converged: newton(
-                canonical(r), p, iterations, converged
-            )
+            return lambda r, p, steps, converged: newton(canonical(r), p, steps, converged)
         n_starts = check_integer("n_starts", self.n_starts, 1)
         most_starts = 10_000  # a choice: more would take longer than a second per row
         if n_starts > most_starts:
@@ -137,9 +132,8 @@ class Zadrozny(CouplingRule):
     def prepare(self, code, weights):
         """Iterate row by row."""
         if self.start not in ("noniterative", "uniform"):
-            raise ValueError(
-                f"start must be 'noniterative' or 'uniform', got {quoted(self.start)}."
-            )
+            given = quoted(self.start)
+            raise ValueError(f"start must be 'noniterative' or 'uniform', got {given}.")
         lists, weights = column_lists(code), weights / weights.mean()
         uniform, tol, max_iter = self.start == "uniform", float(self.tol), int(self.max_iter)
         return lambda r, p, iterations, converged: couple_zadrozny(
@@ -227,9 +221,8 @@ class LeastSquares(CouplingRule):
         if self.entropy is None:
             return 0.0 if codes.is_identifiable(code) else default
         if not isinstance(self.entropy, Real) or not 0 <= float(self.entropy) <= most:
-            raise ValueError(
-                f"entropy must be None or a number from 0 to {most:g}, got {quoted(self.entropy)}."
-            )
+            given = quoted(self.entropy)
+            raise ValueError(f"entropy must be None or a number from 0 to {most:g}, got {given}.")
         return float(self.entropy)
 
     def prepare(self, code, weights):

@@ -13,17 +13,10 @@ from manyclass import codes
 from manyclass._lib.messages import quoted
 from manyclass.codes.checks import check_integer
 from manyclass.combiners.base import register
-from manyclass.combiners.coupling.base import (
-    Array,
-    Code,
-    CouplingRule,
-    Solver,
-    column_lists,
-    pair_reader,
-)
+from manyclass.combiners.coupling.base import CouplingRule, Solver, column_lists, pair_reader
 from manyclass.combiners.coupling.kernels import by_block, by_row
 from manyclass.combiners.coupling.kernels.conjugate_gradients import couple_wlw2_gradients
-from manyclass.combiners.ties import as_seed, break_ties
+from manyclass.combiners.ties import Array, Code, Seed, as_seed, break_ties
 
 
 class PairwiseRule(CouplingRule):
@@ -64,16 +57,15 @@ class Vote(PairwiseRule):
 
     key = "vote"
 
-    def __init__(self, random_state: int | np.random.RandomState | None = 0):
+    def __init__(self, random_state: Seed = 0):
         self.random_state = random_state
 
     def prepare_pairs(self, k, weights):
         """Count by exact integer arithmetic."""
         code, seed = codes.one_vs_one(k), as_seed(self.random_state)
         pairs, ones = np.arange(code.shape[1]), np.ones(code.shape[1])
-        plus, minus = (
-            csr_array((ones, (side, pairs)), shape=code.shape) for side in np.triu_indices(k, 1)
-        )
+        ends, shape = np.triu_indices(k, 1), code.shape
+        plus, minus = (csr_array((ones, (side, pairs)), shape=shape) for side in ends)
 
         def solve(r, p, iterations, converged):
             won = ((r > 0.5) + 0.5 * (r == 0.5)).T
@@ -132,8 +124,11 @@ class HastieTibshirani(PairwiseRule):
         weights = weights / weights.mean()
         if self.solver == "newton":
             return newton_solver(k, weights, float(self.tol), int(self.max_iter))
-        lists = column_lists(codes.one_vs_one(k))
-        tol, max_iter = float(self.tol), int(self.max_iter)
+        lists, tol, max_iter = (
+            column_lists(codes.one_vs_one(k)),
+            float(self.tol),
+            int(self.max_iter),
+        )
         return lambda r, p, iterations, converged: by_row.couple_zadrozny(
             r, weights, *lists, False, tol, max_iter, p, iterations, converged
         )
@@ -293,9 +288,8 @@ class RefregierVallet(PairwiseRule):
         parents, children = self._edges(k)
         low, high = np.minimum(parents, children), np.maximum(parents, children)
         columns = low * (2 * k - low - 1) // 2 + high - low - 1
-        return lambda r, p, iterations, converged: by_row.couple_tree(
-            r, children, parents, columns, p
-        )
+        edges = children, parents, columns
+        return lambda r, p, iterations, converged: by_row.couple_tree(r, *edges, p)
 
     def _edges(self, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         if self.tree == "chain":

@@ -132,11 +132,8 @@ def broadcast(typing, number):
 
 
 def _call(builder, name, args):
-    function_type = ir.FunctionType(_VECTOR, [_VECTOR] * len(args))
-    function = cgutils.get_or_insert_function(
-        builder.module, function_type, f"llvm.{name}.v{WIDTH}f64"
-    )
-    return builder.call(function, args)
+    signature, name = ir.FunctionType(_VECTOR, [_VECTOR] * len(args)), f"llvm.{name}.v{WIDTH}f64"
+    return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), args)
 
 
 @intrinsic
@@ -196,9 +193,8 @@ def total(typing, x):
     """Return the sum over the samples."""
 
     def generate(context, builder, sig, args):
-        parts = [
-            builder.extract_element(args[0], ir.Constant(ir.IntType(32), s)) for s in range(WIDTH)
-        ]
+        places = [ir.Constant(ir.IntType(32), s) for s in range(WIDTH)]
+        parts = [builder.extract_element(args[0], place) for place in places]
         while len(parts) > 1:
             parts = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
         return parts[0]
