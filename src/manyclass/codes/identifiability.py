@@ -81,7 +81,8 @@ def check_identifiable(code: ArrayLike) -> None:
     undetermined, anchor, others = _gaps(matrix)
     groups = _groups_that_meet(matrix)
     if len(groups) > 1:
-        reason = f"the groups of classes {listing(map(_brief, groups))} never meet in a column"
+        brief = (f"[{', '.join(map(str, g[:8]))}{', ...' if g[8:] else ''}]" for g in groups)
+        reason = f"the groups of classes {listing(brief)} never meet in a column"
     else:
         reason = (
             f"the probabilities of classes {listing(undetermined)} can change without any change "
@@ -141,7 +142,3 @@ def _groups_that_meet(code: Code) -> list[list[int]]:
     part = np.abs(code[:, ~lacks_a_sign(code, axis=0)]).astype(np.float32)
     n_groups, group = connected_components(part @ part.T > 0)
     return [(group == g).nonzero()[0].tolist() for g in range(n_groups)]
-
-
-def _brief(group: list[int], most: int = 8) -> str:
-    return f"[{', '.join(map(str, group[:most]))}{', ...' if group[most:] else ''}]"

@@ -158,10 +158,8 @@ def sparse_random(
     then, which is enough for label decoders and for the coupling rule "least-squares". The default
     number of columns is below ``k - 1`` from k = 103 on.
 
-    With more than 1000 classes fewer codes are drawn, so that the search takes seconds:
-    at most ``5e11 / (k^2 n_columns)``, which with the default number of columns is 3326 for
-    1001 classes, 40 for 8000, and one from some 33,000 on. If none of them is usable, more
-    codes are drawn until one is.
+    With more than 1000 classes fewer codes are drawn, so that the search takes seconds: at most
+    ``5e11 / (k^2 n_columns)``. If none of them is usable, more codes are drawn until one is.
 
     Parameters
     ----------
@@ -274,21 +272,13 @@ def _n_compared(k: int, n_columns: int, n_draws: int, effort: Effort = USUAL_EFF
     return min(n_draws, max(1, int(effort.most_products / (k**2 * n_columns))))
 
 
-def _acceptable(k: int, n_columns: int) -> Callable[[Code], bool]:
-    """Return the function that decides whether a code is usable."""
-    return is_identifiable if n_columns >= k - 1 else tells_classes_apart
-
-
 def _usable_draw(
     sampler: Sampler, k: int, n_columns: int, n_draws: int, random: np.random.RandomState
 ) -> Code | None:
     """Return the first acceptable draw, whatever its row distance."""
-    acceptable = _acceptable(k, n_columns)
-    for _ in range(n_draws):
-        code = np.ascontiguousarray(sampler(1, random)[0].T)
-        if acceptable(code):
-            return code
-    return None
+    acceptable = is_identifiable if n_columns >= k - 1 else tells_classes_apart
+    draws = (np.ascontiguousarray(sampler(1, random)[0].T) for _ in range(n_draws))
+    return next(filter(acceptable, draws), None)
 
 
 def _best_draw(
@@ -305,7 +295,7 @@ def _best_draw(
     """
     if n_draws == 1:  # there is nothing to compare
         return _usable_draw(sampler, k, n_columns, 1, random)
-    acceptable = _acceptable(k, n_columns)
+    acceptable = is_identifiable if n_columns >= k - 1 else tells_classes_apart
     batch = max(1, batch_entries // (k * max(n_columns, _ROWS)))
     best, bar = None, math.inf
     for start in range(0, n_draws, batch):

@@ -101,9 +101,8 @@ class StaticReliability(Reliability):
 class DynamicReliability(Reliability):
     """Reliability near a sample: the mean slack of its neighbours.
 
-    The mean is over those of the ``n_neighbors`` nearest training samples that the binary
-    model puts on the same side as x. A margin of 0 is on the negative side. If no neighbour is
-    on that side, the reliability is the static one.
+    The mean is over those of the ``n_neighbors`` nearest training samples that the binary model
+    puts on the side of x (the negative one if the margin is 0). Without any, it is the static one.
 
     Parameters
     ----------

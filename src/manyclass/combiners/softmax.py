@@ -92,7 +92,12 @@ class TrainedSoftmax(Combiner):
         -------
         self
         """
-        _check_solver(self)
+        n: object = self.max_iter
+        if not (_is_positive(self.tol) and isinstance(n, Integral) and n >= 1):
+            raise ValueError(
+                f"tol must be positive and max_iter at least 1, got tol={self.tol!r} and "
+                f"max_iter={n!r}."
+            )
         code = np.array(code, dtype=np.int8)
         values, y, weights, folds = _check_training(values, y, code, sample_weight, folds)
         limits = limits_of(values)
@@ -149,8 +154,8 @@ class Softmax(TrainedSoftmax):
         Weight of the likelihood. ``None`` chooses it among 2^-15, 2^-14, ..., 2^15 by
         cross-validation, as in section 3.2 of the paper: see :func:`choose_C`.
     tol : float, default=1e-10
-        Limit of the derivatives of the penalised mean negative log-likelihood with
-        respect to the weights, on margins scaled to root-mean-square 1.
+        Limit of the derivatives of the penalised mean negative log-likelihood with respect to the
+        weights, on margins scaled to root-mean-square 1.
     max_iter : int, default=100
         Limit of Newton steps. With more than 2500 weights L-BFGS-B is used instead, with a
         hundred times as many steps.
@@ -167,8 +172,7 @@ class Softmax(TrainedSoftmax):
     search_ : dict or None
         Arrays ``"C"``, ``"error"`` and ``"nll"`` of the cross-validation, if there was one.
     limits_ : ndarray of shape (l,)
-        Limits of the absolute margins: ten times the largest finite one seen by ``fit``,
-        or 1 if there was none. Larger margins, infinite ones included, are clipped.
+        Larger absolute margins are clipped: ten times the largest finite one seen by ``fit``.
     code_ : int8 ndarray of shape (k, l)
         The code of the columns.
     n_iter_ : int
@@ -180,13 +184,10 @@ class Softmax(TrainedSoftmax):
 
     Notes
     -----
-    The problem is convex. Newton's method solves the bound-constrained quadratic model
-    of each step exactly. The paper substitutes ``w = exp(s)``, which has the same infimum
-    but converges slowly if the best weight is 0. The search for C solves to 1e-6, or to
-    ``tol`` if that is larger. For each C it starts from the solution for the previous C.
-
-    A constant added to all biases does not change the probabilities. As in the paper the
-    biases are non-negative, and the penalty makes the smallest 0.
+    The problem is convex. Newton's method solves the bound-constrained quadratic model of each step
+    exactly. The paper substitutes ``w = exp(s)``, which has the same infimum but converges slowly
+    if the best weight is 0. The search for C solves to 1e-6, or to ``tol`` if that is larger. A
+    constant added to all biases does not change the probabilities; the penalty makes the least 0.
 
     References
     ----------
@@ -261,7 +262,9 @@ class Softmax(TrainedSoftmax):
                 minimum = self._minimise(likelihood, ridge, max(self.tol, least_tol), minimum)
                 n_failed += not minimum.converged
                 reached, P = left_out.probabilities(minimum.u)
-                error[i] += weights @ (1.0 - _share_right(P, left_out.y))
+                best = P == P.max(axis=0)  # one of m ties is right with a share of 1/m
+                right = best[left_out.y, left_out.samples] / best.sum(axis=0)
+                error[i] += weights @ (1.0 - right)
                 nll[i] -= weights @ reached
         return {"C": self.candidates.copy(), "error": error / total, "nll": nll / total}, n_failed
 
@@ -330,24 +333,18 @@ class SimplifiedSoftmax(TrainedSoftmax):
         return minimum
 
 
-def _share_right(P: Array, y: Indices) -> Array:
-    """Return 1 where the predicted label is right, 1/m where it is one of m ties, 0 elsewhere."""
-    best = P == P.max(axis=0)
-    return best[y, np.arange(len(y))] / best.sum(axis=0)
-
-
 def choose_C(C: Array, error: Array, nll: Array, slack: float = 0.05) -> float:
     """Return the smallest C with a low error and a low negative log-likelihood.
 
-    First keep the candidates whose error is within 5 % of the smallest. Of these, keep those
-    whose negative log-likelihood is within 5 % of the smallest. Return the smallest C left.
+    Keep the candidates whose error is within 5 % of the smallest. Of these, keep those whose
+    negative log-likelihood is within 5 % of the smallest. Return the smallest C left.
 
     Parameters
     ----------
     C, error, nll : arrays of equal length
         Candidates, and their cross-validated error and negative log-likelihood.
     slack : float, default=0.05
-        Error and negative log-likelihood may exceed the smallest by this fraction of it.
+        The 5 %, as a fraction.
 
     Returns
     -------
@@ -374,15 +371,6 @@ def choose_C(C: Array, error: Array, nll: Array, slack: float = 0.05) -> float:
 
 def _is_positive(value: object) -> bool:
     return isinstance(value, Real) and 0 < float(value) < np.inf
-
-
-def _check_solver(combiner: TrainedSoftmax) -> None:
-    n = combiner.max_iter
-    if not (_is_positive(combiner.tol) and isinstance(n, Integral) and n >= 1):
-        raise ValueError(
-            f"tol must be positive and max_iter at least 1, got tol={combiner.tol!r} and "
-            f"max_iter={n!r}."
-        )
 
 
 def _check_margins(values: Array, code: Code) -> Array:

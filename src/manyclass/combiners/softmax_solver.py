@@ -225,7 +225,10 @@ def newton(
         fresh = error > contraction * last_error
         wanted = moving(here)
         if curvature is None or fresh or wanted[curvature.chosen].sum() < wanted.sum():
-            fresh, curvature = True, curvature_at(likelihood, here, ridge, error)
+            # Take the parameters that may be positive after the next step.
+            loose = here.gradient <= 10.0 * error * np.sqrt(1.0 + ridge)
+            chosen = np.flatnonzero((here.u > 0) | loose)
+            fresh, curvature = True, Curvature(chosen, likelihood.hessian(here.P, chosen))
         target = minimum_of_model(curvature, ridge, here)
         slope = float(here.gradient @ (target - here.u))
         there = search_line(likelihood, ridge, here, target, slope)
@@ -255,13 +258,6 @@ def optimality_error(point: Point, ridge: Array) -> float:
     """Return the largest free derivative, divided by ``sqrt(1 + ridge_j)``."""
     errors = np.abs(point.gradient) / np.sqrt(1.0 + ridge)
     return float(errors.max(where=moving(point), initial=0.0))
-
-
-def curvature_at(likelihood: Likelihood, point: Point, ridge: Array, error: float) -> Curvature:
-    """Return second derivatives of the parameters that may be positive after the next step."""
-    loose = point.gradient <= 10.0 * error * np.sqrt(1.0 + ridge)
-    chosen = np.flatnonzero((point.u > 0) | loose)
-    return Curvature(chosen, likelihood.hessian(point.P, chosen))
 
 
 def minimum_of_model(curvature: Curvature, ridge: Array, point: Point) -> Array:

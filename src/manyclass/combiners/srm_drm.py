@@ -270,19 +270,15 @@ def weigh_decisions(margins: Array, reliabilities: Array) -> Array:
     rounding = 8.0 * float(np.finfo(np.float64).eps)  # of the product above, with a wide margin
     level = scores >= best - rounding * np.abs(best)
     rows = np.flatnonzero(level.sum(axis=1) > 1)
-    if len(rows):
-        _prefer_larger_margins(scores, rows, level[rows], margins[rows])
+    if len(rows):  # raise the classes with the largest margin, if margins differ
+        level, scored = level[rows], scores[rows]
+        candidates = np.where(level, margins[rows], -np.inf)
+        preferred = candidates == candidates.max(axis=1, keepdims=True)
+        preferred &= (level & ~preferred).any(axis=1, keepdims=True)
+        best = scored.max(axis=1, keepdims=True)
+        raised = best + EXCESS * np.maximum(1.0, np.abs(best))
+        scores[rows] = np.where(preferred, raised, scored)
     return scores
-
-
-def _prefer_larger_margins(scores: Array, rows: NDArray[np.intp], level, margins: Array) -> None:
-    """Among classes with equal scores, raise those with the largest margin if margins differ."""
-    candidates = np.where(level, margins, -np.inf)
-    preferred = candidates == candidates.max(axis=1, keepdims=True)
-    preferred &= (level & ~preferred).any(axis=1, keepdims=True)
-    best = scores[rows].max(axis=1, keepdims=True)
-    raised = best + EXCESS * np.maximum(1.0, np.abs(best))
-    scores[rows] = np.where(preferred, raised, scores[rows])
 
 
 def _check_reliabilities(weights, shape: tuple[int, int]) -> Array:

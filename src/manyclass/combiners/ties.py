@@ -73,7 +73,11 @@ def _class_keys(sides: csr_array, margins: Array, seed: int) -> Keys:
     that a class won and lost against, like colour refinement of a graph.
     """
     n_columns = margins.shape[0]
-    seen = _quantise(np.vstack([margins, -margins])) + _mix(np.array([seed], dtype=np.uint64))
+    bounded = np.clip(np.vstack([margins, -margins]), -LARGEST_MARGIN, LARGEST_MARGIN)
+    bounded /= 1.0 + np.abs(bounded)
+    # A grid of half of the digits of float64: rounding errors such as 1 - (1 - r) do not matter.
+    seen = np.rint(bounded * 2.0**24).astype(np.int64).view(np.uint64)
+    seen = seen + _mix(np.array([seed], dtype=np.uint64))
     keys = np.zeros((sides.shape[0], margins.shape[1]), dtype=np.uint64)
     for _ in range(3):
         allies = sides.T @ keys
@@ -90,14 +94,6 @@ def _choose(keys: Keys, tied: NDArray[np.bool_]) -> NDArray[np.intp]:
     # "| 1" makes every candidate larger than the zeros of the other classes.
     last = np.where(largest, _mix(keys + index * _GOLDEN) | np.uint64(1), np.uint64(0))
     return last.argmax(axis=0)
-
-
-def _quantise(margins: Array) -> Keys:
-    """Round margins to a grid, so that rounding errors such as 1 - (1 - r) do not matter."""
-    bounded = np.clip(margins, -LARGEST_MARGIN, LARGEST_MARGIN)
-    bounded /= 1.0 + np.abs(bounded)
-    n_steps = 2.0**24  # half of the digits of float64
-    return np.rint(bounded * n_steps).astype(np.int64).view(np.uint64)
 
 
 def _mix(x: Keys) -> Keys:

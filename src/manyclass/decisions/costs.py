@@ -53,10 +53,9 @@ def decide(
 
     Notes
     -----
-    Only differences within a row of ``cost`` matter. The least cost of each true class is
-    subtracted first. Then no term of the expected costs ``proba @ cost`` is negative, and the
-    relative rounding error of a sum is at most k times the float64 epsilon. Costs that
-    differ by no more count as ties.
+    The least cost of each true class is subtracted first. Then no term of ``proba @ cost`` is
+    negative, and the relative rounding error of a sum is at most k times the float64 epsilon. Costs
+    that differ by no more count as ties.
 
     References
     ----------
@@ -99,8 +98,13 @@ def least_cost(
 ) -> NDArray[np.intp]:
     """Return the decisions of least expected cost, -1 where that is a rejection."""
     k = rows.shape[1]
-    regret = _regret(1.0 - np.eye(k) if cost is None else cost, reject)
-    n_decisions = regret.shape[1] - (reject is not None)
+    regret = 1.0 - np.eye(k) if cost is None else cost
+    n_decisions = regret.shape[1]
+    if reject is not None:  # rejection is the last column
+        regret = np.column_stack([regret, reject])
+    if np.abs(regret).max() > 1e300:  # differences could overflow; a power of 2 scales exactly
+        regret = regret / 2.0**12
+    regret = regret - regret.min(axis=1, keepdims=True)
     tie = 1.0 + 4.0 * k * np.finfo(np.float64).eps
     chosen = np.empty(len(rows), dtype=np.intp)
     for part, p in checked_blocks(rows, max(regret.shape), block_entries):
@@ -116,15 +120,6 @@ def least_cost(
             best[reached > tie * expected[:, -1]] = REJECTED
         chosen[part] = best
     return chosen
-
-
-def _regret(cost: Array, reject: Array | None) -> Array:
-    """Return costs minus the least cost of their row; rejection is the last column."""
-    if reject is not None:
-        cost = np.column_stack([cost, reject])
-    if np.abs(cost).max() > 1e300:  # differences could overflow; a power of 2 scales exactly
-        cost = cost / 2.0**12
-    return cost - cost.min(axis=1, keepdims=True)
 
 
 def check_cost(cost: ArrayLike, k: int) -> Array:

@@ -105,10 +105,8 @@ class _Likelihood(NamedTuple):
     """The mean over rows of log(a_s' pi), with a_s = p_s / trained, and its derivatives."""
 
     value: float
-    gradient: Array
-    """g, shape (k,). At the maximum g_i <= 1 for all classes, and g_i = 1 if pi_i > 0."""
-    curvature: Array
-    """The negative Hessian, shape (k, k)."""
+    gradient: Array  # g. At the maximum g_i <= 1 for all classes, and g_i = 1 if pi_i > 0
+    curvature: Array  # the negative Hessian
 
 
 def estimate_prior(
@@ -128,9 +126,8 @@ def estimate_prior(
     Parameters
     ----------
     proba : array-like of shape (n, k)
-        Class probabilities of rows from the new population, by a model trained on the old
-        one: entries not negative and sums of 1, both within 1e-5. They should be calibrated:
-        errors in the probabilities cause errors in the estimate.
+        Calibrated class probabilities of rows from the new population, by a model trained on the
+        old one: entries not negative and sums of 1, both within 1e-5.
     trained : array-like of shape (k,)
         Class frequencies, or counts, that ``proba`` was learned from.
     sample_weight : array-like of shape (n,), optional
@@ -152,11 +149,10 @@ def estimate_prior(
 
     Notes
     -----
-    With g_i the mean of (p_i / trained_i) / Σ_j p_j π_j / trained_j, an EM step is
-    π_i ← π_i g_i. The mean log-likelihood is at most max_i g_i - 1 below its maximum, which
-    is the stopping rule. Newton's step minimises the quadratic model over π >= 0. The
-    constraint Σ π = 1 is not needed: if Σ π is added to the negative log-likelihood, the
-    minimum satisfies it [2]_. If Newton's step does not help, an EM step is taken.
+    With g_i the mean of (p_i / trained_i) / Σ_j p_j π_j / trained_j, an EM step is π_i ← π_i g_i.
+    The mean log-likelihood is at most max_i g_i - 1 below its maximum, which is the stopping rule.
+    Newton's step minimises the quadratic model over π >= 0. If Σ π is added to the negative
+    log-likelihood, the minimum satisfies Σ π = 1 [2]_. If the step does not help, EM replaces it.
 
     References
     ----------

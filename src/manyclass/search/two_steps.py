@@ -18,10 +18,9 @@ from manyclass.search.choices import Choice, Results, Rows, SmoothestBest, width
 class TwoStepGridSearchCV(GridSearchCV):
     """Grid search in two steps: a coarse grid, then a fine grid around its best candidate.
 
-    Everything else is as in :class:`~sklearn.model_selection.GridSearchCV`. The defaults are
-    the search of Duan et al. over C and the width of a Gaussian kernel
-    exp(-‖x - x'‖²/(2σ²)): 49 candidates, then 81. Both steps use the same folds. The best
-    candidate of the fine grid is the result.
+    The defaults are the search of Duan et al. over C and the width of a Gaussian kernel
+    exp(-‖x - x'‖²/(2σ²)): 49 candidates, then 81. Both steps use the same folds. The best candidate
+    of the fine grid is the result.
 
     Parameters
     ----------
@@ -52,8 +51,7 @@ class TwoStepGridSearchCV(GridSearchCV):
     coarse_index_ : int
         The candidate chosen in the coarse step.
     fold_sizes_ : ndarray of shape (n_folds,)
-        Number of left-out samples of each fold. :class:`SmoothestBest` and
-        :class:`SmallestC` weight the folds by it.
+        Number of left-out samples of each fold, the weights of the folds.
     best_index_, best_params_, best_estimator_, best_score_, ...
         As in :class:`~sklearn.model_selection.GridSearchCV`.
 

@@ -96,10 +96,9 @@ class KullbackLeibler(CouplingRule):
 class Zadrozny(CouplingRule):
     """Zadrozny's iteration exactly as printed.
 
-    p_i <- p_i (sum_{B+} n_b r_b + sum_{B-} n_b (1 - r_b)) / (the same with q_b),
-    for all classes at once, then p is normalised. Use it to reproduce the paper. Its fixed
-    point minimises the distance that the paper states only if all sides are single
-    classes; :class:`KullbackLeibler` always minimises it.
+    p_i <- p_i (sum_{B+} n_b r_b + sum_{B-} n_b (1 - r_b)) / (the same with q_b), for all classes at
+    once, then p is normalised. Use it to reproduce the paper. Its fixed point minimises the
+    distance that the paper states only if all sides are single classes.
 
     Parameters
     ----------
@@ -171,10 +170,9 @@ class LeastSquares(CouplingRule):
     On one-vs-one codes with equal weights this is :class:`WuLinWeng2`. The constraint
     p >= 0 is enforced exactly.
 
-    If the code does not determine p, for example because it has fewer than k - 1 columns,
-    there are many minima. Then the objective is one half of the sum, with weights of mean 1,
-    plus ``entropy`` times sum_i p_i log p_i. The second term prefers even distributions and
-    makes the minimum unique.
+    If the code does not determine p, for example because it has fewer than k - 1 columns, there are
+    many minima. Then the objective is one half of the sum, with weights of mean 1, plus ``entropy``
+    times sum_i p_i log p_i, which prefers even distributions and makes the minimum unique.
 
     Parameters
     ----------
@@ -182,18 +180,16 @@ class LeastSquares(CouplingRule):
         Limit of changes of the set of classes with p_i = 0; with ``entropy``, limit of Newton
         steps.
     entropy : float, optional
-        Weight of the penalty: the expected square of a column's residual
-        (1 - r_b) p(I_b) - r_b p(J_b). The default is 0.2 if the code does not determine p, and
-        0 if it does; with 0 consistent r give p back. A positive number is used with any
-        code. It improves probabilities if the code has many classes and few more columns.
+        Weight of the penalty: the expected square of a column's residual. The default is 0.2 if the
+        code does not determine p, and 0 if it does; with 0 consistent r give p back. A positive
+        number improves probabilities if the code has many classes and few more columns.
 
     Notes
     -----
-    With a tiny penalty the result is the most even of the best fitting distributions. It
-    fits all binary models exactly, errors included, and its log-loss is far worse than with a
-    larger penalty. In all our experiments log-loss was best between 0.1 and 0.4.
-    If a class takes no part in a column, p(I_b) + p(J_b) is small for its samples, and so is
-    the effect of the column. :class:`KullbackLeibler` gives all columns the same effect.
+    With a tiny penalty the result fits all binary models exactly, errors included, and its log-loss
+    is far worse. In all our experiments log-loss was best between 0.1 and 0.4. If a class takes no
+    part in a column, p(I_b) + p(J_b) is small for its samples, and so is the effect of the column.
+    :class:`KullbackLeibler` gives all columns the same effect.
 
     Examples
     --------

@@ -124,11 +124,8 @@ class HastieTibshirani(PairwiseRule):
         weights = weights / weights.mean()
         if self.solver == "newton":
             return newton_solver(k, weights, float(self.tol), int(self.max_iter))
-        lists, tol, max_iter = (
-            column_lists(codes.one_vs_one(k)),
-            float(self.tol),
-            int(self.max_iter),
-        )
+        lists = column_lists(codes.one_vs_one(k))
+        tol, max_iter = float(self.tol), int(self.max_iter)
         return lambda r, p, iterations, converged: by_row.couple_zadrozny(
             r, weights, *lists, False, tol, max_iter, p, iterations, converged
         )
