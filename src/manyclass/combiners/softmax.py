@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -92,8 +92,8 @@ class TrainedSoftmax(Combiner):
         -------
         self
         """
-        n: Any = self.max_iter
-        if not (_is_positive(self.tol) and isinstance(n, Integral) and n >= 1):
+        n: object = self.max_iter
+        if not (_is_positive(self.tol) and _is_positive(n) and isinstance(n, Integral)):
             raise ValueError(
                 f"tol must be positive and max_iter at least 1, got tol={self.tol!r} and "
                 f"max_iter={n!r}."
