@@ -346,9 +346,8 @@ def check_predictions(
         )
     strangers = set(labels.tolist()) - set(columns)
     if strangers:
-        raise ValueError(
-            f"y has labels that are not in classes: [{some_quoted(sorted(strangers, key=str))}]."
-        )
+        named = some_quoted(sorted(strangers, key=str))
+        raise ValueError(f"y has labels that are not in classes: [{named}].")
     return np.array([columns[label] for label in labels.tolist()]), p, weight
 
 
@@ -364,10 +363,9 @@ def _columns(y: ArrayLike, classes: ArrayLike | None) -> dict[Any, int]:
 
 def _check_probabilities(p: ArrayLike) -> Floats:
     given = check_array(p, dtype=[np.float64, np.float32], input_name="p")
-    if given.min() < 0 or given.max() > 1:
-        raise ValueError(
-            f"p must hold probabilities, found values from {given.min()} to {given.max()}."
-        )
+    least, most = given.min(), given.max()
+    if least < 0 or most > 1:
+        raise ValueError(f"p must hold probabilities, found values from {least} to {most}.")
     sums = given.sum(axis=1, dtype=np.float64)
     worst = int(np.argmax(np.abs(sums - 1)))
     # Half of the digits of the given precision.

@@ -202,10 +202,8 @@ def n_classes_of(name: str, n_columns: int) -> int:
     """
     columns_for = _family(name).n_columns
     if columns_for is None:
-        raise ValueError(
-            f"a {name} code does not follow from its number of columns. Pass the code matrix "
-            "itself."
-        )
+        why = f"a {name} code does not follow from its number of columns"
+        raise ValueError(f"{why}. Pass the code matrix itself.")
     n_columns = check_integer("n_columns", n_columns, 1)
     k = _least_k(columns_for, n_columns)
     if columns_for(k) != n_columns:

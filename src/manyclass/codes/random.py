@@ -37,16 +37,12 @@ _ROWS = 64  # classes compared at a time: a choice, with products of 64 x 64 in 
 
 
 class Effort(NamedTuple):
-    """Limits of the time and memory of a search for a random code."""
+    """Limits of the time and memory of a search for a random code: choices of some seconds."""
 
-    many: int = 1000
-    """The next two limits only hold for more classes."""
-    most_products: float = 5e11
-    """Products of entries of two rows, k^2 n_columns for a draw. A choice: some seconds."""
-    most_drawn: float = 2e8
-    """Entries of further draws, if no compared draw is usable. A choice: some seconds."""
-    batch: int = 2**22
-    """Entries of the draws that are held at once. A choice: 4 MB, and 16 MB in float32."""
+    many: int = 1000  # the next two limits only hold for more classes
+    most_products: float = 5e11  # of entries of two rows: k^2 n_columns for a draw
+    most_drawn: float = 2e8  # entries of further draws, if no compared draw is usable
+    batch: int = 2**22  # entries of the draws that are held at once: 4 MB, and 16 MB in float32
 
 
 USUAL_EFFORT = Effort()
@@ -55,8 +51,7 @@ USUAL_EFFORT = Effort()
 def n_distinct_columns(k: int, letters: Letters) -> float:
     """Count columns with both signs, up to negation, by inclusion and exclusion.
 
-    The count is infinite for more than 64 classes: there are 2^63 columns or more, which is
-    more than any code can have.
+    It is infinite for more than 64 classes: 2^63 columns are more than any code can have.
     """
     if k > 64:
         return math.inf

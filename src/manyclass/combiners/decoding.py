@@ -12,16 +12,15 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from manyclass._lib.messages import quoted
 from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
 from manyclass.combiners.base import Combination, Combiner, register
-from manyclass.combiners.ties import LARGEST_MARGIN, Seed, as_seed, break_ties
+from manyclass.combiners.ties import LARGEST_MARGIN, Array, Code, Seed, as_seed, break_ties
 
-Array = NDArray[np.float64]
-Code = NDArray[np.int8]
+__all__ = ["Hamming", "LabelDecoder", "LossBased", "LossWeighted", "MaxWins", "WinnerTakesAll"]
+
 Loss = Callable[[Array], Array]
 Scorer = Callable[[Array], Array]  # margins (l, rows) to class scores (k, rows)
 Weighting = Callable[[Array, slice], Array]

@@ -28,9 +28,7 @@ from manyclass._lib.compiled import kernel
 from manyclass._lib.row_blocks import BLOCK_ENTRIES
 from manyclass._lib.rows import without_duplicates
 from manyclass.banks.base import Evidence
-
-Array = NDArray[np.float64]
-Code = NDArray[np.int8]
+from manyclass.combiners.ties import Array, Code
 
 
 class Reliability(ABC):
@@ -196,27 +194,32 @@ class DynamicReliability(Reliability):
 
 
 class Nearest(NamedTuple):
-    """The c nearest samples of each of r rows, in ascending order of distance."""
+    """The c nearest samples of each of r rows, in ascending order of distance.
+
+    Arrays of shape (r, c): the indices of the samples, their weights and squared distances.
+    Squared distances that differ by no more than ``tolerance`` (r,) count as equal.
+    """
 
     samples: NDArray[np.intp]
-    """Indices of the samples, shape (r, c)."""
     weights: Array
-    """Their weights, shape (r, c)."""
     squared: Array
-    """Their squared distances, shape (r, c)."""
     tolerance: Array
-    """Squared distances that differ by no more count as equal, shape (r,)."""
 
     def at(self, rows: NDArray[np.bool_]) -> Nearest:
         """Return the neighbours of some of the rows."""
         return Nearest._make(array[rows] for array in self)
 
     def shares(self, size: int) -> tuple[Array, NDArray[np.bool_]]:
-        """Return the weight of each sample (r, c) in a neighbourhood of this size.
+        """Return the weight of each sample in a neighbourhood of this size.
 
-        The weights of a row sum to ``size``. The nearest samples come first; samples at the
-        same distance share the rest equally. Also return a bool array (r,): False if the
-        neighbourhood may contain samples beyond these c.
+        The weights of a row sum to ``size``. The nearest samples come first; samples at the same
+        distance share the rest equally.
+
+        Returns
+        -------
+        shares : array of shape (r, c)
+        enough : bool array of shape (r,)
+            False if the neighbourhood may contain samples beyond these c.
         """
         shares, enough = np.zeros_like(self.weights), np.empty(len(self.weights), dtype=np.bool_)
         _share_out(float(size), self.weights, self.squared, self.tolerance, shares, enough)
@@ -261,10 +264,16 @@ class Neighbours:
     ) -> Iterator[tuple[NDArray[np.intp], Nearest]]:
         """Yield a few rows of X at a time with the samples around them; every row once.
 
-        ``most`` is the largest size of a neighbourhood that the caller needs. ``own`` holds, for
-        each row, a sample that does not count as its neighbour. ``block_entries`` limits the list
-        of neighbours of a few rows, ``most_distances`` the distances between sparse samples held
-        at a time: four times as many by default, 30 MB with scikit-learn's copies.
+        Parameters
+        ----------
+        X : array or CSR matrix of m rows
+        most : int
+            The largest size of a neighbourhood that the caller needs.
+        own : int array of shape (m,), optional
+            For each row, a sample that does not count as its neighbour.
+        block_entries, most_distances : int
+            Limits of the list of neighbours of a few rows, and of the distances between sparse
+            samples held at a time: four times as many by default, 30 MB with scikit-learn's copies.
         """
         most_distances = 4 * block_entries if most_distances is None else most_distances
         pending, count = np.arange(X.shape[0]), self._guess(most)

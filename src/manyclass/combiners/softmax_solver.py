@@ -89,17 +89,13 @@ class Likelihood:
 
 
 class Sample(NamedTuple):
-    """The training data of the weights."""
+    """The training data, as in :class:`Likelihood`; the last pattern column is for the biases."""
 
-    X: Array
-    """Margins divided by their root-mean-square, shape (l + 1, n); the last row is all ones."""
+    X: Array  # margins divided by their root-mean-square; the last row is all ones
     y: Indices
     weights: Array
     pattern: Code
-    """The sign of every weight, 0 where there is none, shape (k, l + 1); the last column is for
-    the biases."""
-    units: Array
-    """For every weight, the divisor of its margins."""
+    units: Array  # for every weight, the divisor of its margins
 
     def likelihood(self, rows: Indices | slice = slice(None)) -> Likelihood:
         """Return the likelihood of some rows."""
@@ -180,8 +176,7 @@ class Minimum(NamedTuple):
     u: Array
     n_iter: int
     converged: bool
-    curvature: Curvature | None = None
-    """The last second derivatives. A minimisation that starts here can use them again."""
+    curvature: Curvature | None = None  # the last one: a minimisation that starts here can use it
 
 
 def minimise(

@@ -19,14 +19,12 @@ from manyclass.banks.base import Evidence
 from manyclass.combiners.base import register
 from manyclass.combiners.decoding import Weighting, WinnerTakesAll
 from manyclass.combiners.reliability import (
-    Array,
-    Code,
     DynamicReliability,
     Reliability,
     StaticReliability,
     counted,
 )
-from manyclass.combiners.ties import EXCESS, Seed
+from manyclass.combiners.ties import EXCESS, Array, Code, Seed
 
 
 class ReliabilityDecoder(WinnerTakesAll):

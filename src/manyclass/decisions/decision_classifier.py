@@ -218,7 +218,16 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X):
-        """Return the logarithm of :meth:`predict_proba`, with the same parameters."""
+        """Return the logarithm of :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+        """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 

@@ -32,9 +32,16 @@ class Choice(BaseEstimator, ABC):
         """Return the sieves in the order in which they apply."""
 
     def __call__(self, cv_results: Results) -> int:
-        """Return the index of the chosen candidate from ``cv_results_`` of a search.
+        """Return the index of the chosen candidate.
 
-        Candidates with NaN scores, because fits failed, are ignored.
+        Parameters
+        ----------
+        cv_results : dict
+            ``cv_results_`` of a search. Candidates with NaN scores (fits failed) are ignored.
+
+        Returns
+        -------
+        int
         """
         error = 1.0 - self._pooled(cv_results, "accuracy")
         nll = None if self.log_loss is None else -self._pooled(cv_results, "log_loss")

@@ -109,7 +109,12 @@ class RuleScorer(BaseEstimator):
         }
 
     def labelled(self) -> dict[str, Rule]:
-        """Return the rules, names or objects, by their labels."""
+        """Return the rules by their labels.
+
+        Returns
+        -------
+        dict of str to str or Combiner
+        """
         if isinstance(self.rules, str):
             name = quoted(self.rules)
             raise ValueError(f"rules={name} is a string: pass a list, [{name}].")

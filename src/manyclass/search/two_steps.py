@@ -123,7 +123,14 @@ class TwoStepGridSearchCV(GridSearchCV):
     def fit(self, X, y=None, **params):
         """Evaluate both grids, and refit the best candidate.
 
-        Parameters are as in :class:`~sklearn.model_selection.GridSearchCV`.
+        Parameters
+        ----------
+        X, y, **params
+            As in :class:`~sklearn.model_selection.GridSearchCV`.
+
+        Returns
+        -------
+        self : object
         """
         cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         self._folds = _SameFolds(cv)
@@ -155,13 +162,11 @@ class TwoStepGridSearchCV(GridSearchCV):
             names = {} if width is None else {getattr(self, width): widths}
             return {self.C: powers, **names}
         for argument in ("C", width) if width else ("C",):
-            name = getattr(self, argument)
+            name, known = getattr(self, argument), ", ".join(map(str, self.param_grid))
             if name not in self.param_grid:
                 remedy = " Pass gamma=None if there is no width." if argument != "C" else ""
-                raise ValueError(
-                    f"{argument}={quoted(name)} is not in param_grid, which has "
-                    f"{', '.join(map(str, self.param_grid))}.{remedy}"
-                )
+                fault = f"{argument}={quoted(name)} is not in param_grid, which has {known}."
+                raise ValueError(f"{fault}{remedy}")
             _positive(self.param_grid[name], f"param_grid[{name!r}]")
         return self.param_grid
 

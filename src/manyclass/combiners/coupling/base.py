@@ -183,9 +183,9 @@ def warn_undetermined(code: Code, rule: Combiner) -> None:
     k, n_columns = code.shape
     warn(
         f"code has {n_columns} columns for {k} classes, which do not determine the class "
-        f"probabilities: rule {rule.key!r} chooses among the possible ones. Probabilities are "
-        f"better with more columns; {k - 1} or more can determine them. Pass code=lambda k: "
-        "manyclass.codes.sparse_random(k, n_columns=...), or another code."
+        f"probabilities: rule {rule.key!r} chooses among the possible ones. They are better with "
+        f"{k - 1} or more columns. Pass code=lambda k: manyclass.codes.sparse_random(k, "
+        "n_columns=...), or another code."
     )
 
 
@@ -233,10 +233,11 @@ def pair_reader(code: Code) -> tuple[Callable, NDArray[np.intp]] | None:
     if found is None:
         return None
     order, flip = found
-    if not flip.any() and (order == np.arange(len(order))).all():
-        return (lambda r: r), order
+    unchanged = not flip.any() and (order == np.arange(len(order))).all()
 
     def canonical(r: Array) -> Array:
+        if unchanged:
+            return r
         r = r[:, order]
         r[:, flip] = 1.0 - r[:, flip]
         return r
