@@ -283,7 +283,7 @@ class TestChoiceErrors:
 
     def test_ends_of_names_that_several_have(self):
         results = table([{"a__C": 1, "b__C": 2}], [1.0])
-        with pytest.raises(ValueError, match="a__C, b__C, and C='C' matches several of them"):
+        with pytest.raises(ValueError, match="varies a__C, b__C, and C='C' could be any of them"):
             SmallestC()(results)
         assert SmallestC("b__C")(results) == 0
 
