@@ -37,7 +37,7 @@ coverage: export OMP_NUM_THREADS = 1
 coverage: export OPENBLAS_NUM_THREADS = 1
 coverage: $(VENV)/.installed-test ## Lines and branches of the package that tests reach (long)
 	rm -rf build/coverage && mkdir -p build/coverage
-	-$(BIN)/python -m coverage run -m pytest -q src tests
+	-$(BIN)/python -m coverage run -m pytest -q -n auto src tests
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run tests/without_jit.py $(KERNEL_TESTS)
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report --skip-covered --skip-empty

@@ -419,7 +419,7 @@ class TestFailingFit:
 
         model = CoupledSVC().fit(X, y)
         expected = model.predict_proba(X)
-        monkeypatch.setattr(Sigmoid, "fit", lambda *_: 1 / 0)
+        monkeypatch.setattr(Sigmoid, "fit_blocks", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             model.set_params(C=100).fit(X, y)
         assert_array_equal(model.predict_proba(X), expected)

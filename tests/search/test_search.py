@@ -283,7 +283,9 @@ class TestChoiceErrors:
 
     def test_ends_of_names_that_several_have(self):
         results = table([{"a__C": 1, "b__C": 2}], [1.0])
-        with pytest.raises(ValueError, match="varies a__C, b__C, and C='C' could be any of them"):
+        with pytest.raises(
+            ValueError, match="varies a__C, b__C, and C='C' matches several of them"
+        ):
             SmallestC()(results)
         assert SmallestC("b__C")(results) == 0
 
@@ -295,7 +297,7 @@ class TestChoiceErrors:
         ("value", "found"), [("scale", "'scale'"), (np.nan, "nan"), (None, "None")]
     )
     def test_parameters_that_are_no_numbers(self, value, found):
-        with pytest.raises(ValueError, match=f"'gamma' is {found} in candidate 1: the choice"):
+        with pytest.raises(ValueError, match=f"'gamma' is {found} in candidate 1, but the choice"):
             SmoothestBest(log_loss=None)(table(grid([1], [0.1, value]), np.ones(2)))
 
     def test_parameters_that_are_not_set(self):
@@ -806,12 +808,12 @@ class TestRuleScorerErrors:
             (RuleScorer([]), "rules is empty"),
             (RuleScorer({}), "rules is empty"),
             (RuleScorer(["nonsense"]), "unknown combiner 'nonsense'"),
-            (RuleScorer(["ht", HastieTibshirani()]), "'ht' more than once: give the rules labels"),
+            (RuleScorer(["ht", HastieTibshirani()]), "'ht' more than once: pass a dict"),
             (RuleScorer(metrics=["brier"]), "metrics=['brier']: choose among accuracy, neg_log"),
             (RuleScorer(metrics=[]), "metrics=[]: choose among"),
             (RuleScorer(["normalize"]), "'normalize' is defined for one-vs-rest codes"),
             (RuleScorer(["hamming"], ["neg_log_loss"]), "'hamming' gives no probabilities: add"),
-            (RuleScorer(["hamming"]), "'hamming' reads margins, but with the combiner 'wlw2'"),
+            (RuleScorer(["hamming"]), "'hamming' takes margins, but with the combiner 'wlw2'"),
         ],
         ids=repr,
     )
@@ -821,7 +823,7 @@ class TestRuleScorerErrors:
 
     def test_decoders_have_no_probabilities_to_couple(self):
         model = CoupledSVC(combiner="max-wins", temperature=False).fit(X, y)
-        with pytest.raises(ValueError, match="'ht' couples probabilities.*'max-wins': search with"):
+        with pytest.raises(ValueError, match="'ht' takes probabilities.*'max-wins'.*: search with"):
             RuleScorer(["ht"])(model, X, y)
 
     def test_rules_that_learn(self):
@@ -836,7 +838,9 @@ class TestRuleScorerErrors:
                 return object()
 
         for rule in (Learner(), Measured()):
-            with pytest.raises(ValueError, match=f"'{rule.key}' learns from the training set: fit"):
+            with pytest.raises(
+                ValueError, match=f"'{rule.key}' learns from the training set: search"
+            ):
                 RuleScorer([rule])(self.plain, X, y)
 
     @pytest.mark.parametrize("wrap", [lambda model: model, make_pipeline])
@@ -931,7 +935,7 @@ class TestBestPerRule:
         with pytest.raises(ValueError, match="no scores of the rule 'kl', only ht_accuracy, ht"):
             best_per_rule(one_search, ["kl"])
         other = GridSearchCV(SVC(), {"C": [1]}, cv=2).fit(X, y)
-        with pytest.raises(ValueError, match="scoring=None: only RuleScorer"):
+        with pytest.raises(ValueError, match="scoring=None: pass scoring=RuleScorer"):
             best_per_rule(other)
         with pytest.raises(NotFittedError):
             best_per_rule(GridSearchCV(SVC(), {"C": [1]}))
