@@ -61,7 +61,7 @@ DOCUMENTED = (
 def rule():
     """The class of the live example, known by its name for the time of a test."""
     yield runpy.run_path(str(DOCS / "examples" / "my_rule.py"))["MedianLogit"]
-    combining.unregister("median-logit")
+    del combining._REGISTRY["median-logit"]
 
 
 def pairwise(p):
@@ -348,7 +348,7 @@ def test_pages_run(run_blocks, name, needs):
         assert run_blocks.run_page((DOCS / f"{name}.md").read_text(), name)
     finally:
         if sys.modules.pop("my_rule", None) is not None:
-            combining.unregister("median-logit")
+            del combining._REGISTRY["median-logit"]
 
 
 def test_code_on_pages_is_python(run_blocks):

@@ -504,7 +504,7 @@ def test_better_than_calibrated_classifier_cv_on_digits():
     assert ours < 0.8 * theirs
     plain = SVC(C=10).fit(data[train], labels[train]).score(data[test], labels[test])
     assert model.score(data[test], labels[test]) > plain - 0.01
-    assert codes.recognition.pair_columns(model.code_) is not None
+    assert codes.pair_columns(model.code_) is not None
 
 
 # -- values beyond single precision ----------------------------------------------------

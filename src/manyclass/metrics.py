@@ -1,9 +1,8 @@
 """Measures of class probabilities that scikit-learn lacks.
 
 Log-loss and the Brier score are :func:`sklearn.metrics.log_loss` and
-:func:`sklearn.metrics.brier_score_loss`. This module has the mean squared error as
-Zadrozny (2001) reports it, calibration errors for many classes, and the
-reliability curves that they summarise.
+:func:`sklearn.metrics.brier_score_loss`. This module has the mean squared error as Zadrozny (2001)
+reports it, calibration errors for many classes, and the reliability curves that they summarise.
 
 All take the labels ``y``, shape (n,), and the class probabilities ``p``,
 shape (n, k), as ``predict_proba`` returns them.
@@ -54,21 +53,14 @@ def zadrozny_mse(
 ) -> float:
     """Mean over samples and classes of the squared error of the probabilities.
 
-    This is the "MSE" of the tables of Zadrozny (2001). The formula printed
-    there, ``sum_j (t_j - p_j)^2`` averaged over the samples, is the Brier
-    score; the numbers reported are that divided by the number of classes.
+    This is the "MSE" of the tables of Zadrozny (2001). The formula printed there,
+    ``sum_j (t_j - p_j)^2`` averaged over the samples, is the Brier score; the numbers reported
+    are that divided by the number of classes.
 
     Parameters
     ----------
-    y : array of shape (n,)
-        True labels.
-    p : array of shape (n, k)
-        Class probabilities.
-    classes : array of shape (k,), optional
-        Label of each column of `p`: ``classes_`` of the classifier. The sorted
-        labels of `y` when omitted.
-    sample_weight : array of shape (n,), optional
-        Sample weights; equal when omitted.
+    y, p, classes, sample_weight
+        As in :func:`expected_calibration_error`.
 
     Returns
     -------
@@ -114,7 +106,7 @@ def expected_calibration_error(
         Label of each column of `p`: ``classes_`` of the classifier. The sorted
         labels of `y` when omitted.
     n_bins : int, default=15
-        Number of bins.
+        Number of bins, each open below and closed above.
     strategy : {"uniform", "quantile", "variance"}, default="uniform"
         Bins of equal width on [0, 1], of equal weight, or of equal variance: the sum of
         ``w p (1 - p)``, so that all tell as much about calibration.
@@ -142,7 +134,7 @@ def expected_calibration_error(
     """
     target, p, weight = check_predictions(y, p, classes, sample_weight)
     hit = p.argmax(axis=1) == target
-    return calibration_error(_bin(p.max(axis=1), hit, weight, n_bins, strategy))
+    return calibration_error(bin_stated(p.max(axis=1), hit, weight, n_bins, strategy).curve)
 
 
 def classwise_calibration_error(
@@ -161,20 +153,8 @@ def classwise_calibration_error(
 
     Parameters
     ----------
-    y : array of shape (n,)
-        True labels.
-    p : array of shape (n, k)
-        Class probabilities.
-    classes : array of shape (k,), optional
-        Label of each column of `p`: ``classes_`` of the classifier. The sorted
-        labels of `y` when omitted.
-    n_bins : int, default=15
-        Number of bins.
-    strategy : {"uniform", "quantile", "variance"}, default="uniform"
-        Bins of equal width on [0, 1], of equal weight, or of equal variance: the sum of
-        ``w p (1 - p)``, so that all tell as much about calibration.
-    sample_weight : array of shape (n,), optional
-        Sample weights; equal when omitted.
+    y, p, classes, n_bins, strategy, sample_weight
+        As in :func:`expected_calibration_error`.
 
     Returns
     -------
@@ -197,7 +177,7 @@ def classwise_calibration_error(
     """
     target, p, weight = check_predictions(y, p, classes, sample_weight)
     errors = [
-        calibration_error(_bin(p[:, c], target == c, weight, n_bins, strategy))
+        calibration_error(bin_stated(p[:, c], target == c, weight, n_bins, strategy).curve)
         for c in range(p.shape[1])
     ]
     return float(np.mean(errors))
@@ -217,23 +197,11 @@ def reliability_curve(
 
     Parameters
     ----------
-    y : array of shape (n,)
-        True labels.
-    p : array of shape (n, k)
-        Class probabilities.
+    y, p, classes, n_bins, strategy, sample_weight
+        As in :func:`expected_calibration_error`.
     label : label, optional
-        Class whose probability is used. When omitted, the confidence in the predicted
-        label is used: the largest probability of each row.
-    classes : array of shape (k,), optional
-        Label of each column of `p`: ``classes_`` of the classifier. The sorted
-        labels of `y` when omitted.
-    n_bins : int, default=15
-        Number of bins, each open below and closed above.
-    strategy : {"uniform", "quantile", "variance"}, default="uniform"
-        Bins of equal width on [0, 1], of equal weight, or of equal variance: the sum of
-        ``w p (1 - p)``, so that all tell as much about calibration.
-    sample_weight : array of shape (n,), optional
-        Sample weights; equal when omitted.
+        Class whose probability is used. When omitted, the confidence in the predicted label is
+        used: the largest probability of each row.
 
     Returns
     -------
@@ -254,15 +222,14 @@ def reliability_curve(
     array([3., 1.])
     """
     target, p, weight = check_predictions(y, p, classes, sample_weight)
-    if label is None:
-        return _bin(p.max(axis=1), p.argmax(axis=1) == target, weight, n_bins, strategy)
-    columns = _columns(y, classes)
-    if label not in columns:
-        raise ValueError(
-            f"label={quoted(label)} is not one of the classes [{some_quoted(columns)}]."
-        )
-    c = columns[label]
-    return _bin(p[:, c], target == c, weight, n_bins, strategy)
+    stated, event = p.max(axis=1), p.argmax(axis=1) == target
+    if label is not None:
+        columns = _columns(y, classes)
+        if label not in columns:
+            known = some_quoted(columns)
+            raise ValueError(f"label={quoted(label)} is not one of the classes [{known}].")
+        stated, event = p[:, columns[label]], target == columns[label]
+    return bin_stated(stated, event, weight, n_bins, strategy).curve
 
 
 def wilson_interval(
@@ -318,12 +285,6 @@ def calibration_error(curve: ReliabilityCurve) -> float:
     return float(np.average(np.abs(curve.stated - curve.observed), weights=curve.weight))
 
 
-def _bin(
-    stated: Floats, event: NDArray[np.bool_], weight: Floats, n_bins: int, strategy: Strategy
-) -> ReliabilityCurve:
-    return bin_stated(stated, event, weight, n_bins, strategy).curve
-
-
 def bin_stated(
     stated: Floats, event: NDArray[np.bool_], weight: Floats, n_bins: int, strategy: Strategy
 ) -> Bins:
@@ -350,10 +311,6 @@ def bin_stated(
     return Bins(curve, 1 / sums(share**2)[used])
 
 
-def _uniform_edges(stated: Floats, weight: Floats, inner: Floats) -> Floats:
-    return inner
-
-
 def _quantile_edges(stated: Floats, weight: Floats, inner: Floats) -> Floats:
     # With this method a weight of 2 has the same effect as two copies of a sample.
     return np.quantile(stated, inner, weights=weight, method="inverted_cdf")
@@ -366,7 +323,7 @@ def _variance_edges(stated: Floats, weight: Floats, inner: Floats) -> Floats:
 
 
 _EDGES: dict[str, Callable[[Floats, Floats, Floats], Floats]] = {
-    "uniform": _uniform_edges,
+    "uniform": lambda stated, weight, inner: inner,
     "quantile": _quantile_edges,
     "variance": _variance_edges,
 }
@@ -389,9 +346,8 @@ def check_predictions(
         )
     strangers = set(labels.tolist()) - set(columns)
     if strangers:
-        raise ValueError(
-            f"y has labels that are not in classes: [{some_quoted(sorted(strangers, key=str))}]."
-        )
+        named = some_quoted(sorted(strangers, key=str))
+        raise ValueError(f"y has labels that are not in classes: [{named}].")
     return np.array([columns[label] for label in labels.tolist()]), p, weight
 
 
@@ -407,10 +363,9 @@ def _columns(y: ArrayLike, classes: ArrayLike | None) -> dict[Any, int]:
 
 def _check_probabilities(p: ArrayLike) -> Floats:
     given = check_array(p, dtype=[np.float64, np.float32], input_name="p")
-    if given.min() < 0 or given.max() > 1:
-        raise ValueError(
-            f"p must hold probabilities, found values from {given.min()} to {given.max()}."
-        )
+    least, most = given.min(), given.max()
+    if least < 0 or most > 1:
+        raise ValueError(f"p must hold probabilities, found values from {least} to {most}.")
     sums = given.sum(axis=1, dtype=np.float64)
     worst = int(np.argmax(np.abs(sums - 1)))
     # Half of the digits of the given precision.
@@ -424,10 +379,8 @@ def _check_probabilities(p: ArrayLike) -> Floats:
 
 def check_weight(sample_weight: ArrayLike) -> Floats:
     """Return weights that are not negative, and not all zero."""
-    weight = check_array(
-        sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
-    )
-    weight = column_or_1d(weight)
+    checked = {"dtype": np.float64, "ensure_2d": False, "input_name": "sample_weight"}
+    weight = column_or_1d(check_array(sample_weight, **checked))
     if weight.min() < 0 or weight.sum() == 0:
         raise ValueError("sample_weight must not be negative, and not zero everywhere.")
     return weight

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from manyclass.codes import dense_random, sparse_random
 from manyclass.codes import random as search
-from manyclass.codes.random import DENSE, SPARSE, sampler_for
+from manyclass.codes.random import DENSE, SPARSE, FreshColumns
 
 RANDOM = [sparse_random, dense_random]
 
@@ -56,7 +56,7 @@ def test_many_classes_have_different_rows(build):
 
 def test_goes_on_until_a_draw_is_usable():
     # With 7 columns for 20 classes some draws have rows that all differ.
-    sampler = sampler_for(20, 7, DENSE)
+    sampler = FreshColumns(20, 7, DENSE)
     first = np.ascontiguousarray(sampler(1, np.random.RandomState(3))[0].T)
     assert len(np.unique(first, axis=0)) < 20
     code = search_with(dense_random, 20, 7, random_state=3, most_products=1.0)

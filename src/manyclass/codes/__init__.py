@@ -6,8 +6,8 @@ with 0 take no part (Allwein, Schapire and Singer, 2000). The constructors here
 return matrices that pass :func:`check_code`; users may pass their own.
 
 ``build`` has the constructors and the names of codes, ``random`` the random codes, ``checks`` what
-makes a matrix a code, ``recognition`` which kind of code a matrix is, ``identifiability`` whether a
-code determines the class probabilities, ``auditing`` a report of all this.
+makes a matrix a code and which kind, ``identifiability`` whether a code determines the class
+probabilities, ``auditing`` a report of all this.
 """
 
 from __future__ import annotations
@@ -22,27 +22,11 @@ from manyclass.codes.build import (
     one_vs_rest,
     ordinal,
 )
-from manyclass.codes.checks import check_code
+from manyclass.codes.checks import check_code, is_dense, is_one_vs_rest, pair_columns
 from manyclass.codes.identifiability import check_identifiable, is_identifiable
 from manyclass.codes.random import dense_random, sparse_random
-from manyclass.codes.recognition import is_dense, is_one_vs_rest, pair_columns
 
-__all__ = [
-    "NAMES",
-    "Audit",
-    "audit",
-    "by_name",
-    "check_code",
-    "check_identifiable",
-    "complete",
-    "dense_random",
-    "is_dense",
-    "is_identifiable",
-    "is_one_vs_rest",
-    "n_classes_of",
-    "one_vs_one",
-    "one_vs_rest",
-    "ordinal",
-    "pair_columns",
-    "sparse_random",
-]
+__all__ = ["NAMES", "by_name", "complete", "n_classes_of", "one_vs_one", "one_vs_rest", "ordinal"]
+__all__ += ["Audit", "audit", "dense_random", "sparse_random"]
+__all__ += ["check_code", "check_identifiable", "is_dense", "is_identifiable", "is_one_vs_rest"]
+__all__ += ["pair_columns"]

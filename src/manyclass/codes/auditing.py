@@ -84,30 +84,25 @@ def audit(code: ArrayLike) -> Audit:
     """
     matrix = as_ternary(code)
     problems = tuple(problems_of(matrix))
-    distance, closest = _closest_rows(matrix)
+    rows = matrix.astype(np.float32)
+    dots = rows @ rows.T  # the distance is rho(u, v) = (n_columns - u.v) / 2
+    np.fill_diagonal(dots, -np.inf)
+    i, j = divmod(int(dots.argmax()), len(matrix))
     duplicate, complementary = _related_columns(matrix)
+    positive, taking_part = (matrix == 1).sum(axis=0), (matrix != 0).sum(axis=0)
     return Audit(
         n_classes=matrix.shape[0],
         n_columns=matrix.shape[1],
         valid=not problems,
         problems=problems,
-        min_row_distance=distance,
-        closest_rows=closest,
+        min_row_distance=float(matrix.shape[1] - dots[i, j]) / 2,
+        closest_rows=(i, j),
         duplicate_columns=duplicate,
         complementary_columns=complementary,
-        balance=_balance(matrix),
+        balance=np.where(taking_part > 0, positive / np.maximum(taking_part, 1), np.nan),
         sparsity=float((matrix == 0).mean()),
         identifiable=is_identifiable(matrix),
     )
-
-
-def _closest_rows(code: Code) -> tuple[float, tuple[int, int]]:
-    """Return the smallest distance rho(u, v) = (n_columns - u.v) / 2 and where it is first."""
-    rows = code.astype(np.float32)
-    dots = rows @ rows.T
-    np.fill_diagonal(dots, -np.inf)
-    i, j = divmod(int(dots.argmax()), len(code))
-    return float(code.shape[1] - dots[i, j]) / 2, (i, j)
 
 
 def _related_columns(code: Code) -> tuple[Pairs, Pairs]:
@@ -122,8 +117,3 @@ def _related_columns(code: Code) -> tuple[Pairs, Pairs]:
         elif opposite < b:
             complementary.append((opposite, b))
     return tuple(duplicate), tuple(complementary)
-
-
-def _balance(code: Code) -> NDArray[np.float64]:
-    positive, taking_part = (code == 1).sum(axis=0), (code != 0).sum(axis=0)
-    return np.where(taking_part > 0, positive / np.maximum(taking_part, 1), np.nan)

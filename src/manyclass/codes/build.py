@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from manyclass._lib.messages import quoted
-from manyclass.codes.checks import Code, check_integer, check_k, check_size, is_buildable
+from manyclass.codes.checks import Code, check_integer, check_k, check_size
 from manyclass.codes.random import Seed, dense_random, sparse_random
+
+_SMALLER = (
+    "Use one-vs-rest (up to 46,340 classes), or sparse-random, whose columns are 15 log2(k). Merge "
+    "classes into groups if these are too large."
+)
 
 
 def one_vs_one(k: int) -> Code:
@@ -35,24 +39,13 @@ def one_vs_one(k: int) -> Code:
            [ 0, -1, -1]], dtype=int8)
     """
     k = check_k(k)
-    check_size("one-vs-one", k, k * (k - 1) // 2, _fewer_columns(k))
+    check_size("one-vs-one", k, k * (k - 1) // 2, _SMALLER)
     lower, higher = np.triu_indices(k, 1)
     column = np.arange(lower.size)
     code = np.zeros((k, lower.size), dtype=np.int8)
     code[lower, column] = 1
     code[higher, column] = -1
     return code
-
-
-def _fewer_columns(k: int) -> str:
-    """Return advice on which smaller codes can be built for k classes."""
-    sizes = {"one-vs-rest": k, "sparse-random, whose columns are 15 log2(k)": _random_columns(k)}
-    smaller = [name for name, n_columns in sizes.items() if is_buildable(k, n_columns)]
-    return f"Use {', or '.join(smaller)}." if smaller else "Merge classes into groups."
-
-
-def _random_columns(k: int) -> int:
-    return math.ceil(15 * math.log2(k))
 
 
 def one_vs_rest(k: int) -> Code:
@@ -77,7 +70,7 @@ def one_vs_rest(k: int) -> Code:
            [-1, -1,  1]], dtype=int8)
     """
     k = check_k(k)
-    check_size("one-vs-rest", k, k, _fewer_columns(k))
+    check_size("one-vs-rest", k, k, _SMALLER)
     return 2 * np.eye(k, dtype=np.int8) - np.int8(1)
 
 
@@ -107,17 +100,13 @@ def complete(k: int) -> Code:
     if k > most:
         raise ValueError(
             f"the complete code of k={k} classes has 2**{k - 1} - 1 columns; it is offered up to "
-            f"k={most}. {_selection(k)}"
+            f"k={most}. Use dense_random(k), a selection of these columns. Merge classes into "
+            "groups if that is too large."
         )
     # Columns are the numbers 1, 2, 3, ... in binary, class k - 1 the last digit.
     place = np.arange(k)[::-1, None]
     digits = np.arange(1, 2 ** (k - 1)) >> place & 1
     return (1 - 2 * digits).astype(np.int8)
-
-
-def _selection(k: int) -> str:
-    fits = is_buildable(k, math.ceil(10 * math.log2(k)))
-    return "Use dense_random(k), a selection of these columns." if fits else _fewer_columns(k)
 
 
 def ordinal(k: int) -> Code:
@@ -131,8 +120,7 @@ def ordinal(k: int) -> Code:
     Returns
     -------
     int8 array of shape (k, k - 1)
-        Column ``b`` has classes up to ``b`` on the negative side, later ones on
-        the positive side.
+        Column ``b`` has classes up to ``b`` on the negative side, later ones on the positive side.
 
     Examples
     --------
@@ -214,10 +202,8 @@ def n_classes_of(name: str, n_columns: int) -> int:
     """
     columns_for = _family(name).n_columns
     if columns_for is None:
-        raise ValueError(
-            f"a {name} code does not follow from its number of columns. Pass the code matrix "
-            "itself."
-        )
+        why = f"a {name} code does not follow from its number of columns"
+        raise ValueError(f"{why}. Pass the code matrix itself.")
     n_columns = check_integer("n_columns", n_columns, 1)
     k = _least_k(columns_for, n_columns)
     if columns_for(k) != n_columns:
@@ -242,7 +228,6 @@ def _least_k(columns_for: Callable[[int], int], n_columns: int) -> int:
 
 def _family(name: str) -> _Family:
     if not isinstance(name, str) or name not in _FAMILIES:
-        raise ValueError(
-            f"unknown code {quoted(name)}: pass a code matrix or one of {', '.join(NAMES)}."
-        )
+        known = ", ".join(NAMES)
+        raise ValueError(f"unknown code {quoted(name)}: pass a code matrix or one of {known}.")
     return _FAMILIES[name]

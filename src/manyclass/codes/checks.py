@@ -1,4 +1,4 @@
-"""Validation of code matrices, and the error messages."""
+"""Validation of code matrices, and which kind of code a matrix is."""
 
 from __future__ import annotations
 
@@ -83,10 +83,6 @@ def as_ternary(code: ArrayLike) -> Code:
 
 def problems_of(code: Code) -> list[str]:
     """Return the reasons, in words, why a ternary matrix cannot be used as a code."""
-    return _column_problems(code) + _row_problems(code)
-
-
-def _column_problems(code: Code) -> list[str]:
     problems = []
     for column in lacks_a_sign(code, axis=0).nonzero()[0]:
         absent = [f"{sign:+d}" for sign in (1, -1) if sign not in code[:, column]]
@@ -94,7 +90,7 @@ def _column_problems(code: Code) -> list[str]:
             f"column {column} has no {' and no '.join(absent)}: put at least one class on each "
             "side, or drop the column."
         )
-    return problems
+    return problems + _row_problems(code)
 
 
 def _row_problems(code: Code) -> list[str]:
@@ -122,22 +118,112 @@ def lacks_a_sign(code: Code, axis: int) -> NDArray[np.bool_]:
     return (code.max(axis=axis) < 1) | (code.min(axis=axis) > -1)
 
 
+def pair_columns(code: Code) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | None:
+    """Find the columns of a one-vs-one code in any order and with any signs.
+
+    Parameters
+    ----------
+    code : int8 array of shape (k, l)
+        A code matrix.
+
+    Returns
+    -------
+    (order, flip) or None
+        Column ``order[q]`` holds the pair of column ``q`` of :func:`one_vs_one`,
+        with its sign reversed where ``flip[q]``. None if the code does not hold
+        each pair of classes exactly once and nothing else.
+
+    Examples
+    --------
+    >>> from manyclass.codes import one_vs_one, pair_columns
+    >>> order, flip = pair_columns(-one_vs_one(3)[:, [2, 0, 1]])
+    >>> order.tolist(), flip.tolist()
+    ([1, 2, 0], [True, True, True])
+    """
+    code = np.asarray(code)
+    k, n_columns = code.shape
+    if n_columns != k * (k - 1) // 2:
+        return None
+    columns = np.arange(n_columns)
+    first, second = np.triu_indices(k, 1)
+    # The most frequent case has a fast path.
+    in_order = (code[first, columns] == 1).all() and (code[second, columns] == -1).all()
+    if in_order and np.count_nonzero(code) == 2 * n_columns:
+        return columns, np.zeros(n_columns, dtype=np.bool_)
+    is_pair, i, j = pairs_among(code)
+    if not is_pair.all():
+        return None
+    lower, higher = np.minimum(i, j), np.maximum(i, j)
+    order = np.lexsort((higher, lower))
+    if not np.array_equal((lower[order], higher[order]), np.triu_indices(k, 1)):
+        return None
+    return order, (i > j)[order]
+
+
+def pairs_among(code: Code) -> tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]]:
+    """Return which columns compare two single classes, and the + and - class of each."""
+    plus, minus = code == 1, code == -1
+    is_pair = (plus.sum(axis=0) == 1) & (minus.sum(axis=0) == 1)
+    return is_pair, plus.argmax(axis=0)[is_pair], minus.argmax(axis=0)[is_pair]
+
+
+def is_one_vs_rest(code: Code) -> bool:
+    """Return whether column ``c`` compares class ``c`` with all others.
+
+    Parameters
+    ----------
+    code : int8 array of shape (k, l)
+        A code matrix.
+
+    Returns
+    -------
+    bool
+        True also for the one column that two classes need.
+
+    Examples
+    --------
+    >>> from manyclass.codes import is_one_vs_rest, one_vs_one, one_vs_rest
+    >>> is_one_vs_rest(one_vs_rest(4)), is_one_vs_rest(one_vs_one(4))
+    (True, False)
+    """
+    code = np.asarray(code)
+    if code.shape == (2, 1):
+        return np.array_equal(code, [[1], [-1]])
+    return len(code) >= 2 and np.array_equal(code, 2 * np.eye(len(code)) - 1)
+
+
+def is_dense(code: Code) -> bool:
+    """Return whether every class takes part in every column.
+
+    Parameters
+    ----------
+    code : int8 array of shape (k, l)
+        A code matrix.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from manyclass.codes import is_dense, one_vs_one, one_vs_rest
+    >>> is_dense(one_vs_rest(4)), is_dense(one_vs_one(4))
+    (True, False)
+    """
+    return bool(np.all(code))
+
+
 def check_k(k: Any) -> int:
     """Return the number of classes as an int."""
     return check_integer("k (the number of classes)", k, 2)
-
-
-def is_buildable(k: int, n_columns: int, most_entries: int = MOST_ENTRIES) -> bool:
-    """Return whether a code is small enough to be built."""
-    return k * n_columns <= most_entries
 
 
 def check_size(
     name: str, k: int, n_columns: int, instead: str, most_entries: int = MOST_ENTRIES
 ) -> None:
     """Raise a ``ValueError`` if a code is too large to be built; ``instead`` is the advice."""
-    if not is_buildable(k, n_columns, most_entries):
-        entries = k * n_columns
+    entries = k * n_columns
+    if entries > most_entries:
         raise ValueError(
             f"the {name} code of k={k} classes has {n_columns} columns: a matrix of "
             f"{entries / 1e9:.3g} GB, and codes are built up to {most_entries / 1e9:.1f} GB. "

@@ -5,10 +5,9 @@ Column b observes ``q_b`` (see :func:`is_identifiable`). Its gradient in p is
 a null vector of these rows. For almost all p, p is determined iff there is no other null vector:
 iff the rank is k - 1.
 
-There are two special cases. Without zeros ``p(I_b) + p(J_b) = 1`` and the rows
-``1_I - p(I_b) 1`` have rank k - 1 iff ``[M == +1; 1]`` has rank k, whatever p. A pair
-column fixes one ratio ``p_i / p_j``, so pairs suffice iff the graph of comparisons is
-connected.
+There are two special cases. Without zeros ``p(I_b) + p(J_b) = 1`` and the rows ``1_I - p(I_b) 1``
+have rank k - 1 iff ``[M == +1; 1]`` has rank k, whatever p. A pair column fixes one ratio
+``p_i / p_j``, so pairs suffice iff the graph of comparisons is connected.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from scipy.linalg import qr
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from manyclass.codes.checks import Code, as_ternary, lacks_a_sign, listing
-from manyclass.codes.recognition import pairs_among
+from manyclass.codes.checks import Code, as_ternary, lacks_a_sign, listing, pairs_among
 
 _ZERO = 1e-9
 """Singular values below count as zero. The rows of the matrix have norm 1, so rounding errors are
@@ -83,7 +81,8 @@ def check_identifiable(code: ArrayLike) -> None:
     undetermined, anchor, others = _gaps(matrix)
     groups = _groups_that_meet(matrix)
     if len(groups) > 1:
-        reason = f"the groups of classes {listing(map(_brief, groups))} never meet in a column"
+        brief = (f"[{', '.join(map(str, g[:8]))}{', ...' if g[8:] else ''}]" for g in groups)
+        reason = f"the groups of classes {listing(brief)} never meet in a column"
     else:
         reason = (
             f"the probabilities of classes {listing(undetermined)} can change without any change "
@@ -102,10 +101,9 @@ def check_identifiable(code: ArrayLike) -> None:
 def _reduced_gradient(code: Code) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """Return the gradient in log p of the columns that are not pairs, and the groups of classes.
 
-    Pair columns fix the ratios of the classes they connect. So in log p all classes of a
-    connected group change by the same amount: each group is one variable, and its pair
-    columns need no row. A one-vs-one code of any size has a single variable. In log p the
-    null vector is constant.
+    Pair columns fix the ratios of the classes they connect. So in log p all classes of a connected
+    group change by the same amount: each group is one variable, and its pair columns need no row. A
+    one-vs-one code of any size has a single variable. In log p the null vector is constant.
     """
     k = len(code)
     is_pair, i, j = pairs_among(code)
@@ -144,7 +142,3 @@ def _groups_that_meet(code: Code) -> list[list[int]]:
     part = np.abs(code[:, ~lacks_a_sign(code, axis=0)]).astype(np.float32)
     n_groups, group = connected_components(part @ part.T > 0)
     return [(group == g).nonzero()[0].tolist() for g in range(n_groups)]
-
-
-def _brief(group: list[int], most: int = 8) -> str:
-    return f"[{', '.join(map(str, group[:most]))}{', ...' if group[most:] else ''}]"

@@ -20,7 +20,6 @@ from manyclass.codes.checks import (
     check_integer,
     check_k,
     check_size,
-    is_buildable,
     lacks_a_sign,
     tells_classes_apart,
 )
@@ -38,34 +37,21 @@ _ROWS = 64  # classes compared at a time: a choice, with products of 64 x 64 in 
 
 
 class Effort(NamedTuple):
-    """Limits of the time and memory of a search for a random code."""
+    """Limits of the time and memory of a search for a random code: choices of some seconds."""
 
-    many: int = 1000
-    """The next two limits only hold for more classes."""
-    most_products: float = 5e11
-    """Products of entries of two rows, k^2 n_columns for a draw. A choice: some seconds."""
-    most_drawn: float = 2e8
-    """Entries of further draws, if no compared draw is usable. A choice: some seconds."""
-    batch: int = 2**22
-    """Entries of the draws that are held at once. A choice: 4 MB, and 16 MB in float32."""
+    many: int = 1000  # the next two limits only hold for more classes
+    most_products: float = 5e11  # of entries of two rows: k^2 n_columns for a draw
+    most_drawn: float = 2e8  # entries of further draws, if no compared draw is usable
+    batch: int = 2**22  # entries of the draws that are held at once: 4 MB, and 16 MB in float32
 
 
 USUAL_EFFORT = Effort()
 
 
-def sampler_for(k: int, n_columns: int, letters: Letters) -> Sampler:
-    """Return the sampler that finds distinct columns fastest."""
-    listable = max(1024, 8 * n_columns)  # a choice: with so few, random columns often repeat
-    if n_distinct_columns(k, letters) <= listable:
-        return ListedColumns(k, n_columns, letters)
-    return FreshColumns(k, n_columns, letters)
-
-
 def n_distinct_columns(k: int, letters: Letters) -> float:
     """Count columns with both signs, up to negation, by inclusion and exclusion.
 
-    The count is infinite for more than 64 classes: there are 2^63 columns or more, which is
-    more than any code can have.
+    It is infinite for more than 64 classes: 2^63 columns are more than any code can have.
     """
     if k > 64:
         return math.inf
@@ -160,26 +146,22 @@ def sparse_random(
 ) -> Code:
     """Return a random ternary code with rows far apart.
 
-    Entries are 0 with probability 1/2 and +1 or -1 with 1/4 each; every column has
-    both signs and no column repeats or negates another. Of ``n_draws`` such codes
-    the one with the largest minimum row distance is kept (Zadrozny, 2001, section
-    5), among those that determine the class probabilities. A code with fewer than
-    ``k - 1`` columns never does. It only needs different rows then, which is enough for
-    label decoders and for the coupling rule "least-squares". The default number of
-    columns is below ``k - 1`` from k = 103 on.
+    Entries are 0 with probability 1/2 and +1 or -1 with 1/4 each; every column has both signs and
+    no column repeats or negates another. Of ``n_draws`` such codes the one with the largest minimum
+    row distance is kept (Zadrozny, 2001, section 5), among those that determine the class
+    probabilities. A code with fewer than ``k - 1`` columns never does. It only needs different rows
+    then, which is enough for label decoders and for the coupling rule "least-squares". The default
+    number of columns is below ``k - 1`` from k = 103 on.
 
-    With more than 1000 classes fewer codes are drawn, so that the search takes seconds:
-    at most ``5e11 / (k^2 n_columns)``, which with the default number of columns is 3326 for
-    1001 classes, 40 for 8000, and one from some 33,000 on. If none of them is usable, more
-    codes are drawn until one is.
+    With more than 1000 classes fewer codes are drawn, so that the search takes seconds: at most
+    ``5e11 / (k^2 n_columns)``. If none of them is usable, more codes are drawn until one is.
 
     Parameters
     ----------
     k : int
         Number of classes.
     n_columns : int, optional
-        Number of columns; ``ceil(15 * log2(k))`` by default, or as many distinct
-        ones as exist if these are fewer.
+        ``ceil(15 * log2(k))`` by default, or as many distinct ones as exist if these are fewer.
     n_draws : int, default=10000
         Number of codes to choose from; fewer are drawn for more than 1000 classes.
     random_state : int, RandomState or None, default=None
@@ -214,12 +196,9 @@ def dense_random(
     k : int
         Number of classes.
     n_columns : int, optional
-        Number of columns; ``ceil(10 * log2(k))`` by default, or as many distinct
-        ones as exist if these are fewer.
-    n_draws : int, default=10000
-        Number of codes to choose from; fewer are drawn for more than 1000 classes.
-    random_state : int, RandomState or None, default=None
-        Seed of the draws.
+        ``ceil(10 * log2(k))`` by default, or as many distinct ones as exist if these are fewer.
+    n_draws, random_state
+        As in :func:`sparse_random`.
 
     Returns
     -------
@@ -255,10 +234,16 @@ def _random_code(
             "classes (a column and its negative are the same problem). Ask for at most "
             f"{n_distinct}, or leave n_columns unset."
         )
-    check_size("random", k, n_columns, _fewer_columns(k))
+    # With 2 log2(k) columns or more, all k(k - 1)/2 pairs of rows are likely to differ: two rows of
+    # n columns agree with a probability of at most 2^-n.
+    enough = math.ceil(2 * math.log2(k))
+    remedy = f"Ask for fewer by n_columns, but for at least {enough}, so that all rows differ."
+    check_size("random", k, n_columns, f"{remedy} Merge classes into groups if that is too large.")
     if n_columns == n_distinct:
         n_draws = 1  # all draws are the same up to order and sign
-    sampler = sampler_for(k, n_columns, letters)
+    listable = max(1024, 8 * n_columns)  # a choice: with so few, random columns often repeat
+    kind = ListedColumns if n_distinct <= listable else FreshColumns
+    sampler = kind(k, n_columns, letters)
     random = check_random_state(random_state)
     n_compared = _n_compared(k, n_columns, n_draws, effort)
     code = _best_draw(sampler, k, n_columns, n_compared, random, effort.batch)
@@ -282,33 +267,13 @@ def _n_compared(k: int, n_columns: int, n_draws: int, effort: Effort = USUAL_EFF
     return min(n_draws, max(1, int(effort.most_products / (k**2 * n_columns))))
 
 
-def _acceptable(k: int, n_columns: int) -> Callable[[Code], bool]:
-    """Return the function that decides whether a code is usable."""
-    return is_identifiable if n_columns >= k - 1 else tells_classes_apart
-
-
 def _usable_draw(
     sampler: Sampler, k: int, n_columns: int, n_draws: int, random: np.random.RandomState
 ) -> Code | None:
     """Return the first acceptable draw, whatever its row distance."""
-    acceptable = _acceptable(k, n_columns)
-    for _ in range(n_draws):
-        code = np.ascontiguousarray(sampler(1, random)[0].T)
-        if acceptable(code):
-            return code
-    return None
-
-
-def _fewer_columns(k: int) -> str:
-    """Return advice for a random code that is too large.
-
-    Two rows of n columns agree with a probability of at most 2^-n. With 2 log2(k) columns or
-    more, all k(k - 1)/2 pairs of rows are likely to differ.
-    """
-    enough = math.ceil(2 * math.log2(k))
-    if is_buildable(k, enough):
-        return f"Ask for fewer by n_columns, but for at least {enough}, so that all rows differ."
-    return "Merge classes into groups: a random code with different rows would be too large."
+    acceptable = is_identifiable if n_columns >= k - 1 else tells_classes_apart
+    draws = (np.ascontiguousarray(sampler(1, random)[0].T) for _ in range(n_draws))
+    return next(filter(acceptable, draws), None)
 
 
 def _best_draw(
@@ -325,7 +290,7 @@ def _best_draw(
     """
     if n_draws == 1:  # there is nothing to compare
         return _usable_draw(sampler, k, n_columns, 1, random)
-    acceptable = _acceptable(k, n_columns)
+    acceptable = is_identifiable if n_columns >= k - 1 else tells_classes_apart
     batch = max(1, batch_entries // (k * max(n_columns, _ROWS)))
     best, bar = None, math.inf
     for start in range(0, n_draws, batch):

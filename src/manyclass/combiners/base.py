@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, clone
 
 from manyclass import codes
 from manyclass._lib.messages import quoted
-from manyclass.combiners.ties import as_seed
+from manyclass.combiners.ties import Array, Code, as_seed
 
 if TYPE_CHECKING:
     from manyclass.combiners.reliability import Reliability
@@ -28,23 +28,23 @@ _REGISTRY: dict[str, type[Combiner]] = {}
 class Combination(NamedTuple):
     """The result of a combiner for ``n`` rows and ``k`` classes."""
 
-    values: NDArray[np.float64]
+    values: Array
     """Class probabilities or class scores, shape (n, k)."""
     iterations: NDArray[np.int32]
     """Iterations spent on each row; 1 where the rule has a closed form. Shape (n,)."""
     converged: NDArray[np.bool_]
     """Whether each row reached the rule's tolerance. Shape (n,)."""
-    incoherence: NDArray[np.float64] = np.empty(0)
+    incoherence: Array = np.empty(0)
     """How far the binary models contradict each other on each row: the weighted
     root-mean-square of ``r_b - q_b(p)``. Shape (n,); (0,) unless it was asked for."""
 
     @property
-    def p(self) -> NDArray[np.float64]:
+    def p(self) -> Array:
         """The class probabilities: another name for ``values``."""
         return self.values
 
     @classmethod
-    def in_closed_form(cls, values: NDArray[np.float64]) -> Combination:
+    def in_closed_form(cls, values: Array) -> Combination:
         """Return values that needed no iterations."""
         n = len(values)
         return cls(values, np.ones(n, dtype=np.int32), np.ones(n, dtype=np.bool_))
@@ -79,13 +79,7 @@ class Combiner(BaseEstimator, ABC):
         """Whether this combiner needs :meth:`fit`, with out-of-sample scores, before use."""
         return False
 
-    def fit(
-        self,
-        values: NDArray[np.float64],
-        y: NDArray[np.intp],
-        code: NDArray[np.int8],
-        sample_weight: NDArray[np.float64],
-    ) -> Combiner:
+    def fit(self, values: Array, y: NDArray[np.intp], code: Code, sample_weight: Array) -> Combiner:
         """Learn from out-of-sample values; combiners that do not learn return themselves.
 
         Parameters
@@ -105,7 +99,7 @@ class Combiner(BaseEstimator, ABC):
         """
         return self
 
-    def check_code(self, code: NDArray[np.int8]) -> None:
+    def check_code(self, code: Code) -> None:
         """Raise a ``ValueError`` if this combiner is not defined for the code."""
         fits = {
             "any": lambda: True,
@@ -122,12 +116,7 @@ class Combiner(BaseEstimator, ABC):
 
     @abstractmethod
     def combine(
-        self,
-        values: NDArray[np.float64],
-        code: NDArray[np.int8],
-        weights: NDArray[np.float64] | None = None,
-        *,
-        n_jobs: int | None = None,
+        self, values: Array, code: Code, weights: Array | None = None, *, n_jobs: int | None = None
     ) -> Combination:
         """Combine the values of ``l`` binary models into ``k`` columns.
 
@@ -138,9 +127,8 @@ class Combiner(BaseEstimator, ABC):
         code : int8 array of shape (k, l)
             A code matrix that has passed :func:`manyclass.codes.check_code`.
         weights : array of shape (l,), optional
-            Weight of each column; equal when omitted. Rules without weights
-            ignore it. Combiners with a :meth:`measure` get the reliabilities,
-            shape (l,) or (n, l).
+            Weight of each column; equal when omitted. Rules without weights ignore it. Combiners
+            with a :meth:`measure` get the reliabilities, shape (l,) or (n, l).
         n_jobs : int, optional
             Number of threads. The result does not depend on it.
 
@@ -154,11 +142,6 @@ def register(cls: type[Combiner]) -> type[Combiner]:
     """Make ``cls`` known under its ``key`` (a class decorator)."""
     _REGISTRY[cls.key] = cls
     return cls
-
-
-def unregister(name: str) -> None:
-    """Forget a combiner, for instance one that a test has registered."""
-    del _REGISTRY[name]
 
 
 def registered() -> dict[str, type[Combiner]]:

@@ -12,36 +12,40 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from manyclass._lib.messages import quoted
 from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
 from manyclass.combiners.base import Combination, Combiner, register
-from manyclass.combiners.ties import LARGEST_MARGIN, as_seed, break_ties
+from manyclass.combiners.ties import LARGEST_MARGIN, Array, Code, Seed, as_seed, break_ties
 
-Array = NDArray[np.float64]
-Code = NDArray[np.int8]
+__all__ = ["Hamming", "LabelDecoder", "LossBased", "LossWeighted", "MaxWins", "WinnerTakesAll"]
+
 Loss = Callable[[Array], Array]
 Scorer = Callable[[Array], Array]  # margins (l, rows) to class scores (k, rows)
+Weighting = Callable[[Array, slice], Array]
 Total = Callable[[Code, Array, Array], Scorer]  # from a code, zeros and divisor of each class
 
 
 class LabelDecoder(Combiner):
     """Base of the label decoders: a subclass turns a code into a scorer.
 
-    Column weights and ``n_jobs`` are ignored.
+    Column weights are ignored, unless they are reliabilities, and so is ``n_jobs``.
     """
 
     takes = "scores"
     gives_probabilities = False
 
-    def __init__(self, random_state: int | np.random.RandomState | None = 0):
+    def __init__(self, random_state: Seed = 0):
         self.random_state = random_state
 
     @abstractmethod
     def _scorer(self, code: Code) -> Scorer:
         """Return the function from a block of margins to class scores."""
+
+    def _weighting(self, weights: Array | None, shape: tuple[int, int]) -> Weighting:
+        """Return the function from the class scores of some rows to weighted ones."""
+        return lambda scores, rows: scores
 
     def combine(
         self,
@@ -57,10 +61,10 @@ class LabelDecoder(Combiner):
         self.check_code(code)
         values = check_margins(values, code)
         n, (k, n_columns) = len(values), code.shape
-        scorer = self._scorer(code)
+        scorer, weigh = self._scorer(code), self._weighting(weights, values.shape)
         scores = np.empty((n, k))
         for rows in row_blocks(n, k + 2 * n_columns, block_entries):
-            scores[rows] = scorer(as_block(values[rows], rows.start)).T
+            scores[rows] = weigh(scorer(_as_block(values[rows], rows.start)).T, rows)
         break_ties(scores, values, code, as_seed(self.random_state), block_entries)
         return Combination.in_closed_form(scores)
 
@@ -176,11 +180,10 @@ class LossBased(LabelDecoder):
     Parameters
     ----------
     loss : str or callable, default="linear"
-        ``L(y)``, one of ``"linear"`` (-y), ``"exponential"`` (exp(-y)),
-        ``"logistic"`` (log(1 + exp(-y))), ``"hinge"`` (max(0, 1 - y)),
-        ``"squared"`` ((1 - y)^2, with y limited to 1e7 in size) and
-        ``"binomial-deviance"`` (log(1 + exp(-2y))), or a function that maps an
-        array of y elementwise. Infinite losses are replaced by very large ones.
+        ``L(y)``, one of ``"linear"`` (-y), ``"exponential"`` (exp(-y)), ``"logistic"`` (log(1 +
+        exp(-y))), ``"hinge"`` (max(0, 1 - y)), ``"squared"`` ((1 - y)^2, with y limited to 1e7 in
+        size) and ``"binomial-deviance"`` (log(1 + exp(-2y))), or a function that maps an array of y
+        elementwise. Infinite losses are replaced by very large ones.
     random_state : int, RandomState or None, default=0
         Seed for ties; see :func:`manyclass.combiners.ties.as_seed`.
 
@@ -209,11 +212,7 @@ class LossBased(LabelDecoder):
 
     key = "loss"
 
-    def __init__(
-        self,
-        loss: str | Loss = "linear",
-        random_state: int | np.random.RandomState | None = 0,
-    ):
+    def __init__(self, loss: str | Loss = "linear", random_state: Seed = 0):
         super().__init__(random_state)
         self.loss = loss
 
@@ -284,31 +283,14 @@ def check_known(values: Array, first: int = 0) -> None:
         )
 
 
-def as_block(values: Array, start: int) -> Array:
+def _as_block(values: Array, start: int) -> Array:
     """Return finite margins of shape (l, rows)."""
     check_known(values, start)
     return np.clip(np.ascontiguousarray(values.T), -LARGEST_MARGIN, LARGEST_MARGIN)
 
 
-def _linear(y: Array) -> Array:
-    return -y
-
-
 def _logistic(y: Array) -> Array:
     return np.maximum(-y, 0.0) + np.log1p(np.exp(-np.abs(y)))
-
-
-def _hinge(y: Array) -> Array:
-    return np.maximum(1.0 - y, 0.0)
-
-
-def _squared(y: Array) -> Array:
-    # For larger y, (1 - y)^2 and (1 + y)^2 are equal in float64.
-    return np.square(1.0 - np.clip(y, -1e7, 1e7))
-
-
-def _binomial_deviance(y: Array) -> Array:
-    return _logistic(2.0 * y)
 
 
 def _guarded(loss: Loss) -> Loss:
@@ -388,12 +370,13 @@ def _level(scores: Array, noise: Array) -> Array:
 
 
 _LOSSES: dict[str, Total] = {
-    "linear": partial(_sum_of_losses, _linear),
+    "linear": partial(_sum_of_losses, np.negative),
     "exponential": _log_sum_exp,
     "logistic": partial(_sum_of_losses, _logistic),
-    "hinge": partial(_sum_of_losses, _hinge),
-    "squared": partial(_sum_of_losses, _squared),
-    "binomial-deviance": partial(_sum_of_losses, _binomial_deviance),
+    "hinge": partial(_sum_of_losses, lambda y: np.maximum(1.0 - y, 0.0)),
+    # For larger y, (1 - y)^2 and (1 + y)^2 are equal in float64.
+    "squared": partial(_sum_of_losses, lambda y: np.square(1.0 - np.clip(y, -1e7, 1e7))),
+    "binomial-deviance": partial(_sum_of_losses, lambda y: _logistic(2.0 * y)),
 }
 
 
@@ -402,6 +385,5 @@ def _resolve_loss(loss: str | Loss) -> Total:
         return partial(_sum_of_losses, _guarded(loss))
     if isinstance(loss, str) and loss in _LOSSES:
         return _LOSSES[loss]
-    raise ValueError(
-        f"unknown loss {quoted(loss)}: pass a function or one of {', '.join(_LOSSES)}."
-    )
+    known = ", ".join(_LOSSES)
+    raise ValueError(f"unknown loss {quoted(loss)}: pass a function or one of {known}.")

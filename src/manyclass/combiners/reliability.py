@@ -28,9 +28,7 @@ from manyclass._lib.compiled import kernel
 from manyclass._lib.row_blocks import BLOCK_ENTRIES
 from manyclass._lib.rows import without_duplicates
 from manyclass.banks.base import Evidence
-
-Array = NDArray[np.float64]
-Code = NDArray[np.int8]
+from manyclass.combiners.ties import Array, Code
 
 
 class Reliability(ABC):
@@ -38,23 +36,15 @@ class Reliability(ABC):
 
     @abstractmethod
     def fit(
-        self,
-        X,
-        y: NDArray[np.intp],
-        code: Code,
-        evidence: Evidence,
-        scores: Array | None = None,
+        self, X, y: NDArray[np.intp], code: Code, evidence: Evidence, scores: Array | None = None
     ) -> Reliability:
         """Measure on the training set.
 
         Parameters
         ----------
         X, y, code : training data, class indices, code matrix
-        evidence : Evidence
-            Margins and penalties of the training set, from the fitted bank.
-        scores : array of shape (n, l) or None
-            Out-of-sample scores, for measures that choose a parameter by them; NaN where
-            there are none.
+        evidence : margins and penalties of the training set, from the fitted bank
+        scores : out-of-sample scores (n, l), for measures that choose a parameter by them
         """
 
     @abstractmethod
@@ -92,19 +82,13 @@ class StaticReliability(Reliability):
     """
 
     def fit(
-        self,
-        X,
-        y: NDArray[np.intp],
-        code: Code,
-        evidence: Evidence,
-        scores: Array | None = None,
+        self, X, y: NDArray[np.intp], code: Code, evidence: Evidence, scores: Array | None = None
     ) -> StaticReliability:
         """Measure on the training set; X and ``scores`` are not used."""
         rows, weights = counted(evidence)
         sides = code[y[rows]]
-        self.values_ = _static(
-            _penalty(evidence), _slacks(evidence.margins[rows], sides), sides, weights
-        )
+        slacks = _slacks(evidence.margins[rows], sides)
+        self.values_ = _static(_penalty(evidence), slacks, sides, weights)
         return self
 
     def of(self, X, scores: Array) -> Array:
@@ -115,9 +99,8 @@ class StaticReliability(Reliability):
 class DynamicReliability(Reliability):
     """Reliability near a sample: the mean slack of its neighbours.
 
-    The mean is over those of the ``n_neighbors`` nearest training samples that the binary
-    model puts on the same side as x. A margin of 0 is on the negative side. If no neighbour is
-    on that side, the reliability is the static one.
+    The mean is over those of the ``n_neighbors`` nearest training samples that the binary model
+    puts on the side of x (the negative one if the margin is 0). Without any, it is the static one.
 
     Parameters
     ----------
@@ -158,38 +141,32 @@ class DynamicReliability(Reliability):
         self.n_neighbors = n_neighbors
 
     def fit(
-        self,
-        X,
-        y: NDArray[np.intp],
-        code: Code,
-        evidence: Evidence,
-        scores: Array | None = None,
+        self, X, y: NDArray[np.intp], code: Code, evidence: Evidence, scores: Array | None = None
     ) -> DynamicReliability:
         """Keep the training samples and their slacks; ``scores`` are not used."""
-        self.n_neighbors_ = _check_size(self.n_neighbors)
+        size = self.n_neighbors
+        if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
+            raise ValueError(f"n_neighbors must be an integer of at least 1, got {size!r}.")
+        self.n_neighbors_: int = int(size)
         self._keep(X, y, code, evidence, self.n_neighbors_)
         return self
 
-    def of(
-        self,
-        X,
-        scores: Array,
-        block_entries: int = BLOCK_ENTRIES,
-        most_distances: int | None = None,
-    ) -> Array:
+    def of(self, X, scores: Array, **limits: int) -> Array:
         """Return the reliabilities at rows X with these scores, shape (n, l).
 
-        The other arguments limit memory: see :meth:`Neighbours.around`.
+        ``limits`` of the memory: see :meth:`Neighbours.around`.
         """
-        sizes = [self.n_neighbors_]
-        return self._of_sizes(X, scores, sizes, None, block_entries, most_distances)[0]
+        return self._of_sizes(X, scores, [self.n_neighbors_], None, **limits)[0]
 
     def _keep(self, X, y, code: Code, evidence: Evidence, size: int) -> None:
         """Keep slacks, sides and an index of the samples, for neighbourhoods of about this size."""
-        _check_input_space(evidence)
-        X = without_duplicates(
-            check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
-        )
+        if evidence.pairwise:
+            raise ValueError(
+                "dynamic reliability needs the neighbours of each row of X, but X is a precomputed "
+                "kernel, which has no distances. Use the static reliability ('srm'), or pass the "
+                "features and the kernel as a function."
+            )
+        X = _check_rows(X)
         rows, weights = counted(evidence)
         sides, margins = code[y[rows]], evidence.margins[rows]
         self._slacks, self._penalty = _slacks(margins, sides), _penalty(evidence)
@@ -199,55 +176,44 @@ class DynamicReliability(Reliability):
         self._neighbours = Neighbours(X if len(rows) == len(y) else X[rows], weights, size)
 
     def _of_sizes(
-        self,
-        X,
-        scores: Array,
-        sizes: Sequence[int],
-        own: NDArray[np.intp] | None = None,
-        block_entries: int = BLOCK_ENTRIES,
-        most_distances: int | None = None,
+        self, X, scores: Array, sizes: Sequence[int], own: NDArray[np.intp] | None, **limits: int
     ) -> Array:
         """Return the reliabilities (sizes, n, l) for neighbourhoods of these sizes, eq. (12).
 
         ``own[i]`` is a sample that does not count as a neighbour of row i.
         """
-        X = without_duplicates(
-            check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
-        )
+        X = _check_rows(X)
         sides, means = _sides(scores), np.empty((len(sizes), *scores.shape))
-        around = self._neighbours.around(X, max(sizes), own, block_entries, most_distances)
-        for rows, nearest in around:
+        for rows, nearest in self._neighbours.around(X, max(sizes), own, **limits):
+            near = nearest.samples
             for s, size in enumerate(sizes):
                 shares, _ = nearest.shares(size)
-                means[s, rows] = _mean_slacks(
-                    nearest.samples, shares, self._slacks, self._sides, sides[rows]
-                )
+                means[s, rows] = _mean_slacks(near, shares, self._slacks, self._sides, sides[rows])
         local = np.exp(-(self._penalty + means))
         return np.where(np.isnan(local), self.static_, local)
 
 
 class Nearest(NamedTuple):
-    """The c nearest samples of each of r rows, in ascending order of distance."""
+    """The c nearest samples of each of r rows, in ascending order of distance.
+
+    Arrays of shape (r, c): the indices of the samples, their weights and squared distances.
+    Squared distances that differ by no more than ``tolerance`` (r,) count as equal.
+    """
 
     samples: NDArray[np.intp]
-    """Indices of the samples, shape (r, c)."""
     weights: Array
-    """Their weights, shape (r, c)."""
     squared: Array
-    """Their squared distances, shape (r, c)."""
     tolerance: Array
-    """Squared distances that differ by no more count as equal, shape (r,)."""
 
     def at(self, rows: NDArray[np.bool_]) -> Nearest:
         """Return the neighbours of some of the rows."""
-        arrays = self.samples, self.weights, self.squared, self.tolerance
-        return Nearest._make(array[rows] for array in arrays)
+        return Nearest._make(array[rows] for array in self)
 
     def shares(self, size: int) -> tuple[Array, NDArray[np.bool_]]:
         """Return the weight of each sample in a neighbourhood of this size.
 
-        The weights of a row sum to ``size``. The nearest samples come first; samples at the
-        same distance share the rest equally.
+        The weights of a row sum to ``size``. The nearest samples come first; samples at the same
+        distance share the rest equally.
 
         Returns
         -------
@@ -305,11 +271,9 @@ class Neighbours:
             The largest size of a neighbourhood that the caller needs.
         own : int array of shape (m,), optional
             For each row, a sample that does not count as its neighbour.
-        block_entries : int
-            Numbers in the list of neighbours of a few rows.
-        most_distances : int, optional
-            Distances between sparse samples held at a time; four times ``block_entries`` by
-            default, which takes 30 MB with scikit-learn's copies.
+        block_entries, most_distances : int
+            Limits of the list of neighbours of a few rows, and of the distances between sparse
+            samples held at a time: four times as many by default, 30 MB with scikit-learn's copies.
         """
         most_distances = 4 * block_entries if most_distances is None else most_distances
         pending, count = np.arange(X.shape[0]), self._guess(most)
@@ -324,7 +288,9 @@ class Neighbours:
             pending, count = np.concatenate(short), min(2 * count, len(self.weights))
 
     def _nearest(self, X, count: int, own: NDArray[np.intp] | None) -> Nearest:
-        X = self._moved(X)
+        if not self.sparse and issparse(X):
+            X = X.toarray()
+        X = _bounded(X) if self.sparse else _bounded(X) - self.origin
         distances, samples = self.index.kneighbors(X, count)
         weights = self.weights[samples]
         if own is not None:
@@ -342,11 +308,6 @@ class Neighbours:
     def _guess(self, size: int) -> int:
         """Return how many samples to list: the size, one that is left out, and the next one."""
         return int(min(size / self.weights.mean() + 2, len(self.weights)))
-
-    def _moved(self, X):
-        if self.sparse:
-            return _bounded(X)
-        return _bounded(X.toarray() if issparse(X) else X) - self.origin
 
 
 @kernel
@@ -422,16 +383,5 @@ def _bounded(X):
     return X
 
 
-def _check_size(n_neighbors) -> int:
-    if isinstance(n_neighbors, bool) or not isinstance(n_neighbors, Integral) or n_neighbors < 1:
-        raise ValueError(f"n_neighbors must be an integer of at least 1, got {n_neighbors!r}.")
-    return int(n_neighbors)
-
-
-def _check_input_space(evidence: Evidence) -> None:
-    if evidence.pairwise:
-        raise ValueError(
-            "dynamic reliability needs the neighbours of each row of X, but X is a precomputed "
-            "kernel, which has no distances. Use the static reliability ('srm'), or pass the "
-            "features and the kernel as a function."
-        )
+def _check_rows(X):
+    return without_duplicates(check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X"))

@@ -36,7 +36,7 @@ from manyclass.combiners.softmax_solver import (
     make_sample,
     minimise,
 )
-from manyclass.scores.folds import Fold, folds_again
+from manyclass.scores.folds import folds_again
 
 
 class TrainedSoftmax(Combiner):
@@ -92,7 +92,12 @@ class TrainedSoftmax(Combiner):
         -------
         self
         """
-        _check_solver(self)
+        n: object = self.max_iter
+        if not (_is_positive(self.tol) and _is_positive(n) and isinstance(n, Integral)):
+            raise ValueError(
+                f"tol must be positive and max_iter at least 1, got tol={self.tol!r} and "
+                f"max_iter={n!r}."
+            )
         code = np.array(code, dtype=np.int8)
         values, y, weights, folds = _check_training(values, y, code, sample_weight, folds)
         limits = limits_of(values)
@@ -149,8 +154,8 @@ class Softmax(TrainedSoftmax):
         Weight of the likelihood. ``None`` chooses it among 2^-15, 2^-14, ..., 2^15 by
         cross-validation, as in section 3.2 of the paper: see :func:`choose_C`.
     tol : float, default=1e-10
-        Limit of the derivatives of the penalised mean negative log-likelihood with
-        respect to the weights, on margins scaled to root-mean-square 1.
+        Limit of the derivatives of the penalised mean negative log-likelihood with respect to the
+        weights, on margins scaled to root-mean-square 1.
     max_iter : int, default=100
         Limit of Newton steps. With more than 2500 weights L-BFGS-B is used instead, with a
         hundred times as many steps.
@@ -167,8 +172,7 @@ class Softmax(TrainedSoftmax):
     search_ : dict or None
         Arrays ``"C"``, ``"error"`` and ``"nll"`` of the cross-validation, if there was one.
     limits_ : ndarray of shape (l,)
-        Limits of the absolute margins: ten times the largest finite one seen by ``fit``,
-        or 1 if there was none. Larger margins, infinite ones included, are clipped.
+        Larger absolute margins are clipped: ten times the largest finite one seen by ``fit``.
     code_ : int8 ndarray of shape (k, l)
         The code of the columns.
     n_iter_ : int
@@ -180,13 +184,10 @@ class Softmax(TrainedSoftmax):
 
     Notes
     -----
-    The problem is convex. Newton's method solves the bound-constrained quadratic model
-    of each step exactly. The paper substitutes ``w = exp(s)``, which has the same infimum
-    but converges slowly if the best weight is 0. The search for C solves to 1e-6, or to
-    ``tol`` if that is larger. For each C it starts from the solution for the previous C.
-
-    A constant added to all biases does not change the probabilities. As in the paper the
-    biases are non-negative, and the penalty makes the smallest 0.
+    The problem is convex. Newton's method solves the bound-constrained quadratic model of each step
+    exactly. The paper substitutes ``w = exp(s)``, which has the same infimum but converges slowly
+    if the best weight is 0. The search for C solves to 1e-6, or to ``tol`` if that is larger. A
+    constant added to all biases does not change the probabilities; the penalty makes the least 0.
 
     References
     ----------
@@ -238,22 +239,21 @@ class Softmax(TrainedSoftmax):
     def _search_C(
         self, sample: Sample, folds: Indices | None, least_tol: float = 1e-6
     ) -> tuple[dict[str, Array], int]:
-        """Cross-validate all candidates for C.
+        """Cross-validate all candidates for C; also return how many fits did not converge.
 
-        For each C the solver starts from the solution for the previous C. It solves to
-        ``least_tol``, if ``tol`` is smaller: :func:`choose_C` compares to 5 % only.
-
-        Returns
-        -------
-        table : dict
-            Arrays ``"C"``, ``"error"`` (share of wrong labels) and ``"nll"`` (mean of -log P)
-            of the rows left out.
-        n_failed : int
-            How many fits did not converge.
+        Returns arrays ``"C"``, ``"error"`` (share of wrong labels) and ``"nll"`` (mean of -log P)
+        of the rows left out. For each C the solver starts from the solution for the previous C. It
+        solves to ``least_tol``, if ``tol`` is smaller: :func:`choose_C` compares to 5 % only.
         """
+        if folds is None and np.bincount(sample.y).max() < 2:
+            raise ValueError(
+                "C=None chooses C by cross-validation, but no class has two samples of positive "
+                "weight among the out-of-sample scores. Pass a number, such as C=1.0, or more "
+                "samples."
+            )
         error, nll = np.zeros((2, len(self.candidates)))
         n_failed, total = 0, 0.0
-        for train, test in _search_folds(sample, folds):
+        for train, test in folds_again(folds, sample.y, len(sample.pattern)):
             likelihood, left_out = sample.likelihood(train), sample.likelihood(test)
             weights, minimum = sample.weights[test], None
             total += weights.sum()
@@ -262,7 +262,9 @@ class Softmax(TrainedSoftmax):
                 minimum = self._minimise(likelihood, ridge, max(self.tol, least_tol), minimum)
                 n_failed += not minimum.converged
                 reached, P = left_out.probabilities(minimum.u)
-                error[i] += weights @ (1.0 - _share_right(P, left_out.y))
+                best = P == P.max(axis=0)  # one of m ties is right with a share of 1/m
+                right = best[left_out.y, left_out.samples] / best.sum(axis=0)
+                error[i] += weights @ (1.0 - right)
                 nll[i] -= weights @ reached
         return {"C": self.candidates.copy(), "error": error / total, "nll": nll / total}, n_failed
 
@@ -278,21 +280,14 @@ class SimplifiedSoftmax(TrainedSoftmax):
         the biases and the weights on margins scaled to root-mean-square 1. Without a ridge
         there is no minimum if a class can be separated from the others without error.
         If there is one, so small a ridge hardly moves it.
-    tol : float, default=1e-10
-        As in :class:`Softmax`.
-    max_iter : int, default=100
+    tol, max_iter : float, default=1e-10, and int, default=100
         As in :class:`Softmax`.
 
     Attributes
     ----------
-    weights_ : ndarray of shape (k, l)
-        ``w_cb >= 0``, and 0 where there is none. The logits of margins ``f`` are
-        ``f @ (code * weights_).T + biases_``.
-    biases_ : ndarray of shape (k,)
-        ``w_c0 >= 0``. Only their differences matter; the smallest is 0.
     C_ : float
         Infinity.
-    limits_, code_, n_iter_
+    weights_, biases_, limits_, code_, n_iter_
         As in :class:`Softmax`.
 
     See Also
@@ -332,40 +327,24 @@ class SimplifiedSoftmax(TrainedSoftmax):
                 "may grow without limit. Use a small one, such as 1e-9."
             )
         self.C_ = np.inf
-        likelihood = sample.likelihood()
-        ridge = np.full(likelihood.size, float(self.ridge))
-        minimum = self._minimise(likelihood, ridge, self.tol)
+        ridge = np.full(len(sample.units), float(self.ridge))
+        minimum = self._minimise(sample.likelihood(), ridge, self.tol)
         _warn_unconverged(self, int(not minimum.converged))
         return minimum
-
-
-def _search_folds(sample: Sample, numbers: Indices | None) -> list[Fold]:
-    if numbers is None and np.bincount(sample.y).max() < 2:
-        raise ValueError(
-            "C=None chooses C by cross-validation, but no class has two samples of positive weight "
-            "among the out-of-sample scores. Pass a number, such as C=1.0, or more samples."
-        )
-    return folds_again(numbers, sample.y, len(sample.pattern))
-
-
-def _share_right(P: Array, y: Indices) -> Array:
-    """Return 1 where the predicted label is right, 1/m where it is one of m ties, 0 elsewhere."""
-    best = P == P.max(axis=0)
-    return best[y, np.arange(len(y))] / best.sum(axis=0)
 
 
 def choose_C(C: Array, error: Array, nll: Array, slack: float = 0.05) -> float:
     """Return the smallest C with a low error and a low negative log-likelihood.
 
-    First keep the candidates whose error is within 5 % of the smallest. Of these, keep those
-    whose negative log-likelihood is within 5 % of the smallest. Return the smallest C left.
+    Keep the candidates whose error is within 5 % of the smallest. Of these, keep those whose
+    negative log-likelihood is within 5 % of the smallest. Return the smallest C left.
 
     Parameters
     ----------
     C, error, nll : arrays of equal length
         Candidates, and their cross-validated error and negative log-likelihood.
     slack : float, default=0.05
-        Error and negative log-likelihood may exceed the smallest by this fraction of it.
+        The 5 %, as a fraction.
 
     Returns
     -------
@@ -392,15 +371,6 @@ def choose_C(C: Array, error: Array, nll: Array, slack: float = 0.05) -> float:
 
 def _is_positive(value: object) -> bool:
     return isinstance(value, Real) and 0 < float(value) < np.inf
-
-
-def _check_solver(combiner: TrainedSoftmax) -> None:
-    n = combiner.max_iter
-    if not (_is_positive(combiner.tol) and isinstance(n, Integral) and n >= 1):
-        raise ValueError(
-            f"tol must be positive and max_iter at least 1, got tol={combiner.tol!r} and "
-            f"max_iter={n!r}."
-        )
 
 
 def _check_margins(values: Array, code: Code) -> Array:

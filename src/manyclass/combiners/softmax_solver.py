@@ -36,16 +36,9 @@ needs more only if rounding errors hide the decrease."""
 class Likelihood:
     """Mean of -log P over weighted samples, where P_c ∝ exp(sum_b u_cb M_cb x_b).
 
-    Parameters
-    ----------
-    X : array of shape (l + 1, n)
-        Scaled scores, a row for each column of the code; the last row is all ones.
-    y : int array of shape (n,)
-        Class indices.
-    weights : array of shape (n,)
-        Sample weights, all positive.
-    pattern : int8 array of shape (k, l + 1)
-        The sign M_cb of every parameter u_cb, 0 where there is none.
+    ``X`` (l + 1, n) holds scaled scores, a row for each column of the code; the last row is all
+    ones. ``weights`` (n,) are positive. ``pattern`` (k, l + 1) holds the sign M_cb of every
+    parameter u_cb, 0 where there is none.
     """
 
     def __init__(self, X: Array, y: Indices, weights: Array, pattern: Code):
@@ -53,13 +46,8 @@ class Likelihood:
         self.shares = weights / weights.sum()
         self.classes, self.columns = np.nonzero(pattern)
         self.signs = pattern[self.classes, self.columns].astype(np.float64)
-        self.shape = pattern.shape
+        self.shape, self.size = pattern.shape, len(self.signs)
         self.ends = np.searchsorted(self.classes, np.arange(len(pattern) + 1))
-
-    @property
-    def size(self) -> int:
-        """The number of parameters."""
-        return len(self.signs)
 
     def probabilities(self, u: Array) -> tuple[Array, Array]:
         """Return log P of the true classes (n,) and P (k, n)."""
@@ -101,17 +89,13 @@ class Likelihood:
 
 
 class Sample(NamedTuple):
-    """The training data of the weights."""
+    """The training data, as in :class:`Likelihood`; the last pattern column is for the biases."""
 
-    X: Array
-    """Margins divided by their root-mean-square, shape (l + 1, n); the last row is all ones."""
+    X: Array  # margins divided by their root-mean-square; the last row is all ones
     y: Indices
     weights: Array
     pattern: Code
-    """The sign of every weight, 0 where there is none, shape (k, l + 1); the last column is for
-    the biases."""
-    units: Array
-    """For every weight, the divisor of its margins."""
+    units: Array  # for every weight, the divisor of its margins
 
     def likelihood(self, rows: Indices | slice = slice(None)) -> Likelihood:
         """Return the likelihood of some rows."""
@@ -164,12 +148,8 @@ def own_columns(code: Code) -> Code:
     k, n_columns = code.shape
     sums = code.sum(axis=0, dtype=np.intp)
     alone = code * np.sign(sums) == -1  # the only class of its side
-    if (
-        n_columns == k > 2
-        and (np.abs(sums) == k - 2).all()
-        and code.all()
-        and (alone.sum(axis=1) == 1).all()
-    ):
+    split = n_columns == k > 2 and (np.abs(sums) == k - 2).all() and code.all()
+    if split and (alone.sum(axis=1) == 1).all():
         return np.where(alone, code, np.int8(0))
     return code
 
@@ -189,10 +169,6 @@ class Curvature(NamedTuple):
     chosen: Indices
     H: Array
 
-    def covers(self, wanted: NDArray[np.bool_]) -> bool:
-        """Return whether all wanted parameters are among the chosen ones."""
-        return np.count_nonzero(wanted[self.chosen]) == np.count_nonzero(wanted)
-
 
 class Minimum(NamedTuple):
     """The result of a minimisation."""
@@ -200,8 +176,7 @@ class Minimum(NamedTuple):
     u: Array
     n_iter: int
     converged: bool
-    curvature: Curvature | None = None
-    """The last second derivatives. A minimisation that starts here can use them again."""
+    curvature: Curvature | None = None  # the last one: a minimisation that starts here can use it
 
 
 def minimise(
@@ -220,8 +195,7 @@ def minimise(
     without second derivatives; 2500 parameters have 50 MB of them.
     """
     solve = newton if likelihood.size <= most_for_newton else quasi_newton
-    if start is None:
-        start = Minimum(np.zeros(likelihood.size), 0, True)
+    start = start or Minimum(np.zeros(likelihood.size), 0, True)
     return solve(likelihood, ridge, tol, max_iter, start)
 
 
@@ -244,8 +218,12 @@ def newton(
         if error <= tol:
             return Minimum(here.u, n_iter, True, curvature)
         fresh = error > contraction * last_error
-        if curvature is None or fresh or not curvature.covers(moving(here)):
-            fresh, curvature = True, curvature_at(likelihood, here, ridge, error)
+        wanted = moving(here)
+        if curvature is None or fresh or wanted[curvature.chosen].sum() < wanted.sum():
+            # Take the parameters that may be positive after the next step.
+            loose = here.gradient <= 10.0 * error * np.sqrt(1.0 + ridge)
+            chosen = np.flatnonzero((here.u > 0) | loose)
+            fresh, curvature = True, Curvature(chosen, likelihood.hessian(here.P, chosen))
         target = minimum_of_model(curvature, ridge, here)
         slope = float(here.gradient @ (target - here.u))
         there = search_line(likelihood, ridge, here, target, slope)
@@ -275,13 +253,6 @@ def optimality_error(point: Point, ridge: Array) -> float:
     """Return the largest free derivative, divided by ``sqrt(1 + ridge_j)``."""
     errors = np.abs(point.gradient) / np.sqrt(1.0 + ridge)
     return float(errors.max(where=moving(point), initial=0.0))
-
-
-def curvature_at(likelihood: Likelihood, point: Point, ridge: Array, error: float) -> Curvature:
-    """Return second derivatives of the parameters that may be positive after the next step."""
-    loose = point.gradient <= 10.0 * error * np.sqrt(1.0 + ridge)
-    chosen = np.flatnonzero((point.u > 0) | loose)
-    return Curvature(chosen, likelihood.hessian(point.P, chosen))
 
 
 def minimum_of_model(curvature: Curvature, ridge: Array, point: Point) -> Array:
@@ -382,19 +353,9 @@ def quasi_newton(
         point = evaluate(likelihood, ridge, v / units)
         return point.value, point.gradient / units
 
-    found = minimize(
-        objective,
-        start.u * units,
-        method="L-BFGS-B",
-        jac=True,
-        bounds=[(0.0, None)] * likelihood.size,
-        options={
-            "maxiter": 100 * max_iter,
-            "maxfun": 200 * max_iter,
-            "maxcor": 20,
-            "ftol": 0.0,
-            "gtol": tol,
-        },
-    )
+    steps = {"maxiter": 100 * max_iter, "maxfun": 200 * max_iter, "maxcor": 20}
+    options = {**steps, "ftol": 0.0, "gtol": tol}
+    how = {"method": "L-BFGS-B", "jac": True, "bounds": [(0.0, None)] * likelihood.size}
+    found = minimize(objective, start.u * units, options=options, **how)
     error = optimality_error(evaluate(likelihood, ridge, found.x / units), ridge)
     return Minimum(found.x / units, found.nit, error <= max(tol, 1e-7))

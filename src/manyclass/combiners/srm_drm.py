@@ -16,21 +16,21 @@ from numpy.typing import NDArray
 from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
 from manyclass._lib.sklearn import take_rows
 from manyclass.banks.base import Evidence
-from manyclass.combiners.base import Combination, register
-from manyclass.combiners.decoding import WinnerTakesAll, as_block, check_margins
+from manyclass.combiners.base import register
+from manyclass.combiners.decoding import Weighting, WinnerTakesAll
 from manyclass.combiners.reliability import (
-    Array,
-    Code,
     DynamicReliability,
     Reliability,
     StaticReliability,
     counted,
 )
-from manyclass.combiners.ties import EXCESS, as_seed, break_ties
+from manyclass.combiners.ties import EXCESS, Array, Code, Seed
 
 
 class ReliabilityDecoder(WinnerTakesAll):
     """Base of the decoders by reliability: a subclass defines the measure.
+
+    ``weights`` of :meth:`combine`, shape (l,) or (n, l), are the reliabilities; equal when omitted.
 
     Parameters
     ----------
@@ -38,45 +38,9 @@ class ReliabilityDecoder(WinnerTakesAll):
         Seed for ties; see :func:`manyclass.combiners.ties.as_seed`.
     """
 
-    def combine(
-        self,
-        values: Array,
-        code: Code,
-        weights: Array | None = None,
-        *,
-        n_jobs: int | None = None,
-        block_entries: int = BLOCK_ENTRIES,
-    ) -> Combination:
-        """Weight the soft decisions; see :meth:`manyclass.combiners.base.Combiner.combine`.
-
-        Parameters
-        ----------
-        values : array of shape (n, l)
-            Margins; infinite ones are replaced by very large ones.
-        code : int8 array of shape (k, l)
-            A one-vs-rest code, or the single column of two classes.
-        weights : array of shape (l,) or (n, l), optional
-            The reliabilities; equal when omitted.
-        n_jobs : int, optional
-            Not used.
-        block_entries : int
-            Size of the temporary arrays.
-
-        Returns
-        -------
-        Combination
-        """
-        code = np.asarray(code)
-        self.check_code(code)
-        values = check_margins(values, code)
-        reliabilities = _check_reliabilities(weights, values.shape)
-        margins_of = self._scorer(code)
-        scores = np.empty((len(values), len(code)))
-        for rows in row_blocks(len(values), len(code), block_entries):
-            margins = margins_of(as_block(values[rows], rows.start)).T
-            scores[rows] = weigh_decisions(margins, reliabilities[rows])
-        break_ties(scores, values, code, as_seed(self.random_state), block_entries)
-        return Combination.in_closed_form(scores)
+    def _weighting(self, weights: Array | None, shape: tuple[int, int]) -> Weighting:
+        reliabilities = _check_reliabilities(weights, shape)
+        return lambda margins, rows: weigh_decisions(margins, reliabilities[rows])
 
 
 @register
@@ -93,10 +57,9 @@ class StaticReliabilityDecoder(ReliabilityDecoder):
 
     Notes
     -----
-    Products may be equal in floating point because ``1 - exp(-|f|)`` is close to 1 or
-    because a reliability is close to 0. Then the larger margin wins. So with equal
-    reliabilities the labels are those of
-    :class:`~manyclass.combiners.decoding.WinnerTakesAll`.
+    Products may be equal in floating point because ``1 - exp(-|f|)`` is close to 1 or because a
+    reliability is close to 0. Then the larger margin wins. So with equal reliabilities the labels
+    are those of :class:`~manyclass.combiners.decoding.WinnerTakesAll`.
 
     See Also
     --------
@@ -140,9 +103,8 @@ class DynamicReliabilityDecoder(ReliabilityDecoder):
     Parameters
     ----------
     n_neighbors : int or None, default=None
-        Number of neighbours by Euclidean distance; scale the features first. ``None``
-        chooses the number by the error on out-of-sample scores; see
-        :class:`DynamicReliabilityCV`.
+        Number of neighbours by Euclidean distance; scale the features first. ``None`` chooses the
+        number by the error on out-of-sample scores; see :class:`DynamicReliabilityCV`.
     random_state : int, RandomState or None, default=0
         Seed for ties; see :func:`manyclass.combiners.ties.as_seed`.
 
@@ -175,11 +137,7 @@ class DynamicReliabilityDecoder(ReliabilityDecoder):
 
     key = "drm"
 
-    def __init__(
-        self,
-        n_neighbors: int | None = None,
-        random_state: int | np.random.RandomState | None = 0,
-    ):
+    def __init__(self, n_neighbors: int | None = None, random_state: Seed = 0):
         super().__init__(random_state)
         self.n_neighbors = n_neighbors
 
@@ -249,8 +207,7 @@ class DynamicReliabilityCV(DynamicReliability):
     ) -> DynamicReliabilityCV:
         """Keep the training samples and their slacks, and choose by out-of-sample scores.
 
-        At most ``most_rows`` random samples are decoded. ``block_entries`` limits temporary
-        arrays.
+        At most ``most_rows`` random samples are decoded. ``block_entries`` limits temporary arrays.
         """
         if scores is None:
             raise ValueError(
@@ -258,28 +215,27 @@ class DynamicReliabilityCV(DynamicReliability):
                 "neighbours: pass them, or use DynamicReliability with a number."
             )
         samples, weights = counted(evidence)
-        sizes = _at_most(int(weights.sum()) - 1, self.sizes)
+        most = int(weights.sum()) - 1
+        sizes = sorted({max(1, min(int(size), most)) for size in self.sizes})
         self._keep(X, y, code, evidence, sizes[-1])
         tried = _to_try(scores[samples], most_rows)
         rows = samples[tried]
-        wrong = self._wrong(
-            take_rows(X, rows), y[rows], code, scores[rows], sizes, tried, block_entries
-        )
+        X, y, scores = take_rows(X, rows), y[rows], scores[rows]
+        wrong = self._wrong(X, y, code, scores, sizes, tried, block_entries)
         errors = np.average(wrong, axis=1, weights=weights[tried])
         self.errors_ = dict(zip(sizes, errors.tolist(), strict=True))
         self.n_neighbors_ = sizes[errors.argmin()]
         return self
 
-    def _wrong(
-        self, X, y, code: Code, scores: Array, sizes, own, entries: int
-    ) -> NDArray[np.bool_]:
+    def _wrong(self, X, y, code: Code, scores: Array, sizes, own, entries: int) -> NDArray:
         """Return which rows are decoded wrongly with each size, shape (sizes, n)."""
         wrong = np.empty((len(sizes), len(y)), dtype=np.bool_)
         for block in row_blocks(len(y), len(sizes) * scores.shape[1], entries):
             rows = np.arange(block.start, block.stop)
-            local = self._of_sizes(take_rows(X, rows), scores[rows], sizes, own[rows], entries)
+            near, f = take_rows(X, rows), scores[rows]
+            local = self._of_sizes(near, f, sizes, own[rows], block_entries=entries)
             for s, reliabilities in enumerate(local):
-                decoded = StaticReliabilityDecoder().combine(scores[rows], code, reliabilities)
+                decoded = StaticReliabilityDecoder().combine(f, code, reliabilities)
                 wrong[s, rows] = decoded.values.argmax(axis=1) != y[rows]
         return wrong
 
@@ -312,19 +268,15 @@ def weigh_decisions(margins: Array, reliabilities: Array) -> Array:
     rounding = 8.0 * float(np.finfo(np.float64).eps)  # of the product above, with a wide margin
     level = scores >= best - rounding * np.abs(best)
     rows = np.flatnonzero(level.sum(axis=1) > 1)
-    if len(rows):
-        _prefer_larger_margins(scores, rows, level[rows], margins[rows])
+    if len(rows):  # raise the classes with the largest margin, if margins differ
+        level, scored = level[rows], scores[rows]
+        candidates = np.where(level, margins[rows], -np.inf)
+        preferred = candidates == candidates.max(axis=1, keepdims=True)
+        preferred &= (level & ~preferred).any(axis=1, keepdims=True)
+        best = scored.max(axis=1, keepdims=True)
+        raised = best + EXCESS * np.maximum(1.0, np.abs(best))
+        scores[rows] = np.where(preferred, raised, scored)
     return scores
-
-
-def _prefer_larger_margins(scores: Array, rows: NDArray[np.intp], level, margins: Array) -> None:
-    """Among classes with equal scores, raise those with the largest margin if margins differ."""
-    candidates = np.where(level, margins, -np.inf)
-    preferred = candidates == candidates.max(axis=1, keepdims=True)
-    preferred &= (level & ~preferred).any(axis=1, keepdims=True)
-    best = scores[rows].max(axis=1, keepdims=True)
-    raised = best + EXCESS * np.maximum(1.0, np.abs(best))
-    scores[rows] = np.where(preferred, raised, scores[rows])
 
 
 def _check_reliabilities(weights, shape: tuple[int, int]) -> Array:
@@ -340,11 +292,6 @@ def _check_reliabilities(weights, shape: tuple[int, int]) -> Array:
     if not (np.isfinite(reliabilities) & (reliabilities >= 0)).all():
         raise ValueError("weights must be reliabilities, finite and not negative.")
     return np.broadcast_to(reliabilities, shape)
-
-
-def _at_most(most: int, sizes: Sequence[int]) -> list[int]:
-    """Return the sizes, limited to the range from 1 to ``most``, without duplicates."""
-    return sorted({max(1, min(int(size), most)) for size in sizes})
 
 
 def _to_try(scores: Array, most: int) -> NDArray[np.intp]:

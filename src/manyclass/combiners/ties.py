@@ -25,28 +25,17 @@ LARGEST_MARGIN = 1e300
 """Replaces infinite margins. The sum of 1e8 of them is still below the largest float64, 1.8e308."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # increment of SplitMix64: 2^64 over the golden ratio
 
+Array = NDArray[np.float64]
+Code = NDArray[np.int8]
 Keys = NDArray[np.uint64]
+Seed = int | np.random.RandomState | None
 
 
-def as_seed(random_state: int | np.random.RandomState | None) -> int:
-    """Turn ``random_state`` into the integer that :func:`break_ties` takes.
+def as_seed(random_state: Seed) -> int:
+    """Return the seed in [0, 2**64) for :func:`break_ties`.
 
-    Parameters
-    ----------
-    random_state : int, RandomState or None
-        An int is the seed itself, and makes results reproducible. A ``RandomState``
-        gives another seed at every call. None draws a seed from NumPy's global state.
-
-    Returns
-    -------
-    int
-        A seed in [0, 2**64).
-
-    Examples
-    --------
-    >>> from manyclass.combiners.ties import as_seed
-    >>> as_seed(7)
-    7
+    An int is the seed itself, and makes results reproducible. A ``RandomState`` gives another
+    seed at every call. None draws a seed from NumPy's global state.
     """
     if isinstance(random_state, Integral):
         return int(random_state) & (2**64 - 1)
@@ -54,43 +43,15 @@ def as_seed(random_state: int | np.random.RandomState | None) -> int:
 
 
 def break_ties(
-    scores: NDArray[np.float64],
-    values: NDArray[np.float64],
-    code: NDArray[np.int8],
-    seed: int,
-    block_entries: int = BLOCK_ENTRIES,
+    scores: Array, values: Array, code: Code, seed: int, block_entries: int = BLOCK_ENTRIES
 ) -> None:
     """Where several classes have the best score of a row, raise the score of one, in place.
 
-    Parameters
-    ----------
-    scores : array of shape (n, k)
-        Class scores, higher is better. Where several classes share the maximum of a
-        row, one of them is raised by 1e-9 times its absolute value (by 1e-9 if that
-        is below 1). It is then the only maximum.
-    values : array of shape (n, l)
-        The margins that the scores were computed from (probabilities minus 1/2).
-    code : int8 array of shape (k, l)
-        The code matrix.
-    seed : int
-        See :func:`as_seed`.
-    block_entries : int
-        Size of the temporary arrays.
-
-    Notes
-    -----
-    Some classes have the same key, for example if all margins are zero. Only then does the
-    choice depend on the index of the class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.combiners.ties import break_ties
-    >>> scores = np.array([[1.0, 1.0], [0.0, 1.0]])
-    >>> code = np.array([[1], [-1]], dtype=np.int8)
-    >>> break_ties(scores, np.zeros((2, 1)), code, seed=0)
-    >>> np.round((scores - 1) * 1e9).max(axis=1)
-    array([1., 0.])
+    It is raised by 1e-9 times its absolute value (by 1e-9 if that is below 1), and is then the only
+    maximum. ``values`` (n, l) are the margins that the ``scores`` (n, k) were computed from, or
+    probabilities minus 1/2. ``block_entries`` limits temporary arrays. Some classes have the same
+    key, for example if all margins are zero. Only then does the choice depend on the index of the
+    class.
     """
     best = scores == scores.max(axis=1, keepdims=True)
     tied = np.flatnonzero(best.sum(axis=1) > 1)
@@ -104,7 +65,7 @@ def break_ties(
         scores[rows, chosen] = top + EXCESS * np.maximum(1.0, np.abs(top))
 
 
-def _class_keys(sides: csr_array, margins: NDArray[np.float64], seed: int) -> Keys:
+def _class_keys(sides: csr_array, margins: Array, seed: int) -> Keys:
     """Return keys (k, n) that do not depend on the order of the classes or columns.
 
     The first round hashes the margins of each class. If all margins are +1 or -1, classes
@@ -112,7 +73,11 @@ def _class_keys(sides: csr_array, margins: NDArray[np.float64], seed: int) -> Ke
     that a class won and lost against, like colour refinement of a graph.
     """
     n_columns = margins.shape[0]
-    seen = _quantise(np.vstack([margins, -margins])) + _mix(np.array([seed], dtype=np.uint64))
+    bounded = np.clip(np.vstack([margins, -margins]), -LARGEST_MARGIN, LARGEST_MARGIN)
+    bounded /= 1.0 + np.abs(bounded)
+    # A grid of half of the digits of float64: rounding errors such as 1 - (1 - r) do not matter.
+    seen = np.rint(bounded * 2.0**24).astype(np.int64).view(np.uint64)
+    seen = seen + _mix(np.array([seed], dtype=np.uint64))
     keys = np.zeros((sides.shape[0], margins.shape[1]), dtype=np.uint64)
     for _ in range(3):
         allies = sides.T @ keys
@@ -129,14 +94,6 @@ def _choose(keys: Keys, tied: NDArray[np.bool_]) -> NDArray[np.intp]:
     # "| 1" makes every candidate larger than the zeros of the other classes.
     last = np.where(largest, _mix(keys + index * _GOLDEN) | np.uint64(1), np.uint64(0))
     return last.argmax(axis=0)
-
-
-def _quantise(margins: NDArray[np.float64]) -> Keys:
-    """Round margins to a grid, so that rounding errors such as 1 - (1 - r) do not matter."""
-    bounded = np.clip(margins, -LARGEST_MARGIN, LARGEST_MARGIN)
-    bounded /= 1.0 + np.abs(bounded)
-    n_steps = 2.0**24  # half of the digits of float64
-    return np.rint(bounded * n_steps).astype(np.int64).view(np.uint64)
 
 
 def _mix(x: Keys) -> Keys:

@@ -27,13 +27,11 @@ def decide(
     proba : array-like of shape (n, k)
         Class probabilities: entries not negative and sums of 1, both within 1e-5.
     cost : array-like of shape (k, d), optional
-        ``cost[i, j]`` is the cost of decision j when the truth is class i: rows are
-        truths, columns decisions. There may be more or fewer decisions than classes.
-        Negative costs are gains. When omitted, a wrong class costs 1 and the right one
-        nothing: the decision is the most probable class.
+        ``cost[i, j]`` is the cost of decision j when the truth is class i. There may be more or
+        fewer decisions than classes. Negative costs are gains. When omitted, a wrong class costs 1
+        and the right one nothing: the decision is the most probable class.
     classes : array-like of shape (d,), optional
-        Labels of the decisions, one for each column of ``cost``, to return in place of
-        indices.
+        Labels of the decisions, one for each column of ``cost``, to return in place of indices.
     reject_cost : float or array-like of shape (k,), optional
         Cost of a rejection, the same for all classes or one for each true class. A row is
         rejected if every decision has a higher expected cost.
@@ -55,10 +53,9 @@ def decide(
 
     Notes
     -----
-    Only differences within a row of ``cost`` matter. The least cost of each true class is
-    subtracted first. Then no term of the expected costs ``proba @ cost`` is negative, and the
-    relative rounding error of a sum is at most k times the float64 epsilon. Costs that
-    differ by no more count as ties.
+    The least cost of each true class is subtracted first. Then no term of ``proba @ cost`` is
+    negative, and the relative rounding error of a sum is at most k times the float64 epsilon. Costs
+    that differ by no more count as ties.
 
     References
     ----------
@@ -84,7 +81,15 @@ def decide(
     n_decisions = k if matrix is None else matrix.shape[1]
     names = np.arange(n_decisions) if classes is None else classes
     labels = decision_labels(names, n_decisions, reject_cost is not None, rejected)
-    reject = None if reject_cost is None else _check_reject_cost(reject_cost, k)
+    reject = None
+    if reject_cost is not None:
+        given = _as_numbers(reject_cost, "reject_cost")
+        if given.shape not in ((), (k,)) or not np.isfinite(given).all():
+            raise ValueError(
+                f"reject_cost must be a finite number, or one for each of the {k} classes, got "
+                f"{reject_cost!r}."
+            )
+        reject = np.broadcast_to(given, (k,))
     return labels[least_cost(rows, matrix, reject)]  # the last label, at -1, is for rejections
 
 
@@ -93,8 +98,13 @@ def least_cost(
 ) -> NDArray[np.intp]:
     """Return the decisions of least expected cost, -1 where that is a rejection."""
     k = rows.shape[1]
-    regret = _regret(1.0 - np.eye(k) if cost is None else cost, reject)
-    n_decisions = regret.shape[1] - (reject is not None)
+    regret = 1.0 - np.eye(k) if cost is None else cost
+    n_decisions = regret.shape[1]
+    if reject is not None:  # rejection is the last column
+        regret = np.column_stack([regret, reject])
+    if np.abs(regret).max() > 1e300:  # differences could overflow; a power of 2 scales exactly
+        regret = regret / 2.0**12
+    regret = regret - regret.min(axis=1, keepdims=True)
     tie = 1.0 + 4.0 * k * np.finfo(np.float64).eps
     chosen = np.empty(len(rows), dtype=np.intp)
     for part, p in checked_blocks(rows, max(regret.shape), block_entries):
@@ -110,15 +120,6 @@ def least_cost(
             best[reached > tie * expected[:, -1]] = REJECTED
         chosen[part] = best
     return chosen
-
-
-def _regret(cost: Array, reject: Array | None) -> Array:
-    """Return costs minus the least cost of their row; rejection is the last column."""
-    if reject is not None:
-        cost = np.column_stack([cost, reject])
-    if np.abs(cost).max() > 1e300:  # differences could overflow; a power of 2 scales exactly
-        cost = cost / 2.0**12
-    return cost - cost.min(axis=1, keepdims=True)
 
 
 def check_cost(cost: ArrayLike, k: int) -> Array:
@@ -142,16 +143,6 @@ def _as_numbers(values: ArrayLike, name: str) -> Array:
     if np.iscomplexobj(values):
         raise ValueError(f"{name} has complex numbers, which have no order: pass real ones.")
     return np.asarray(values, dtype=np.float64)
-
-
-def _check_reject_cost(reject_cost: ArrayLike, k: int) -> Array:
-    given = _as_numbers(reject_cost, "reject_cost")
-    if given.shape not in ((), (k,)) or not np.isfinite(given).all():
-        raise ValueError(
-            f"reject_cost must be a finite number, or one for each of the {k} classes, got "
-            f"{reject_cost!r}."
-        )
-    return np.broadcast_to(given, (k,))
 
 
 def decision_labels(

@@ -49,20 +49,16 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
     reject_cost : float or array-like of shape (k,), default=None
         Cost of a rejection; see :func:`decide`. ``None`` means that no row is rejected.
     rejected : object, default=None
-        The label of rejected rows; see :func:`decide`. ``None`` means -1 for labels that are
-        numbers, or the smallest label minus 1 if that is smaller, "rejected" for strings, NaT
-        for times, and None itself for bool labels, whose decisions are an array of objects.
+        The label of rejected rows, and its default: see :func:`decide`.
     decisions : array-like of shape (d,), default=None
         Labels of the decisions. ``None`` means ``classes_``.
     target_prior : array-like of shape (k,) or "uniform", default=None
-        Class frequencies of the rows to predict, in the order of ``classes_``. ``None``
-        does not adjust the probabilities. :func:`estimate_prior` estimates the frequencies
-        from unlabelled rows.
+        Class frequencies of the rows to predict, in the order of ``classes_``; see
+        :func:`estimate_prior`. ``None`` does not adjust the probabilities.
     trained_prior : array-like of shape (k,) or "uniform", default=None
-        Class frequencies that the probabilities of ``estimator`` refer to. ``None`` means
-        those of y, weighted by ``sample_weight``. Pass them for a frozen estimator that was
-        fitted with other class frequencies than those of y. Pass "uniform" for an estimator
-        with ``class_weight="balanced"``.
+        Class frequencies that the probabilities of ``estimator`` refer to. ``None`` means those of
+        y, weighted by ``sample_weight``. Pass them for a frozen estimator fitted with other class
+        frequencies than those of y, and "uniform" with ``class_weight="balanced"``.
 
     Attributes
     ----------
@@ -76,10 +72,8 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         The costs: an array of shape (k, d) or None, and ``reject_cost``.
     trained_prior_, target_prior_ : ndarray of shape (k,)
         The class frequencies; both are the same if nothing is adjusted.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has them.
+    n_features_in_, feature_names_in_
+        Number of features seen in ``fit``, and their names if X has them.
 
     See Also
     --------
@@ -146,12 +140,10 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
-            Weights, used by the estimator and for the class frequencies. They are accepted if
-            the estimator's ``fit`` accepts them, as a frozen one does, or with metadata routing.
-            With routing the estimator only gets them if it requested them.
+            Weights for the estimator, if its ``fit`` accepts them, and for the class frequencies.
+            With metadata routing the estimator only gets them if it requested them.
         **fit_params : dict
-            Further arguments for the estimator's ``fit``, by metadata routing if that is
-            enabled.
+            Further arguments for the estimator's ``fit``, by metadata routing if that is enabled.
 
         Returns
         -------
@@ -179,8 +171,7 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
                 f"there is only one class, {quoted(classes[0])}, and nothing to decide. Pass "
                 "samples of at least two classes."
             )
-        counts = _count(y, classes, weight)
-        trained = _prior(self.trained_prior, counts, "trained_prior")
+        trained = _prior(self.trained_prior, _count(y, classes, weight), "trained_prior")
         target = _prior(self.target_prior, trained, "target_prior")
         cost, decisions = self._plan(classes)
         # A trial: raises an error now if costs or frequencies are invalid.

@@ -48,8 +48,7 @@ def adjust_prior(proba: ArrayLike, trained: ArrayLike, target: ArrayLike) -> Arr
     References
     ----------
     .. [1] M. Saerens, P. Latinne and C. Decaestecker, "Adjusting the outputs of a
-       classifier to new a priori probabilities: a simple procedure", Neural Computation
-       14, 2002.
+       classifier to new a priori probabilities: a simple procedure", Neural Computation 14, 2002.
 
     Examples
     --------
@@ -106,10 +105,8 @@ class _Likelihood(NamedTuple):
     """The mean over rows of log(a_s' pi), with a_s = p_s / trained, and its derivatives."""
 
     value: float
-    gradient: Array
-    """g, shape (k,). At the maximum g_i <= 1 for all classes, and g_i = 1 if pi_i > 0."""
-    curvature: Array
-    """The negative Hessian, shape (k, k)."""
+    gradient: Array  # g. At the maximum g_i <= 1 for all classes, and g_i = 1 if pi_i > 0
+    curvature: Array  # the negative Hessian
 
 
 def estimate_prior(
@@ -129,9 +126,8 @@ def estimate_prior(
     Parameters
     ----------
     proba : array-like of shape (n, k)
-        Class probabilities of rows from the new population, by a model trained on the old
-        one: entries not negative and sums of 1, both within 1e-5. They should be calibrated:
-        errors in the probabilities cause errors in the estimate.
+        Calibrated class probabilities of rows from the new population, by a model trained on the
+        old one: entries not negative and sums of 1, both within 1e-5.
     trained : array-like of shape (k,)
         Class frequencies, or counts, that ``proba`` was learned from.
     sample_weight : array-like of shape (n,), optional
@@ -153,17 +149,15 @@ def estimate_prior(
 
     Notes
     -----
-    With g_i the mean of (p_i / trained_i) / Σ_j p_j π_j / trained_j, an EM step is
-    π_i ← π_i g_i. The mean log-likelihood is at most max_i g_i - 1 below its maximum, which
-    is the stopping rule. Newton's step minimises the quadratic model over π >= 0. The
-    constraint Σ π = 1 is not needed: if Σ π is added to the negative log-likelihood, the
-    minimum satisfies it [2]_. If Newton's step does not help, an EM step is taken.
+    With g_i the mean of (p_i / trained_i) / Σ_j p_j π_j / trained_j, an EM step is π_i ← π_i g_i.
+    The mean log-likelihood is at most max_i g_i - 1 below its maximum, which is the stopping rule.
+    Newton's step minimises the quadratic model over π >= 0. If Σ π is added to the negative
+    log-likelihood, the minimum satisfies Σ π = 1 [2]_. If the step does not help, EM replaces it.
 
     References
     ----------
     .. [1] M. Saerens, P. Latinne and C. Decaestecker, "Adjusting the outputs of a
-       classifier to new a priori probabilities: a simple procedure", Neural Computation
-       14, 2002.
+       classifier to new a priori probabilities: a simple procedure", Neural Computation 14, 2002.
     .. [2] Y. Kim, P. Carbonetto, M. Stephens and M. Anitescu, "A fast algorithm for
        maximum likelihood estimation of mixture proportions using sequential quadratic
        programming", Journal of Computational and Graphical Statistics 29, 2020.
@@ -194,7 +188,12 @@ def estimate_prior(
             break
         pi, at = _step(rows, weight, inverse, pi, at)
     else:
-        _warn_unconverged(at, tol, max_iter)
+        warn(
+            f"estimate_prior did not converge in {max_iter} steps: the mean log-likelihood may be "
+            f"{at.gradient.max() - 1.0:.2g} below its maximum, and tol is {tol:g}. Raise max_iter "
+            "or tol.",
+            ConvergenceWarning,
+        )
     return pi
 
 
@@ -226,21 +225,15 @@ def _likelihood(rows: NDArray, weight: Array, inverse: Array, pi: Array) -> _Lik
         used = weight[part] > 0
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             p /= mixture[:, None]
-            logs = np.log(mixture)
             p, w = p[used], weight[part][used]
-            value += float(w @ logs[used])
+            value += float(w @ np.log(mixture)[used])
             gradient += w @ p
             curvature += (p * w[:, None]).T @ p
     return _Likelihood(value, gradient, curvature)
 
 
 def _step(
-    rows: NDArray,
-    weight: Array,
-    inverse: Array,
-    pi: Array,
-    at: _Likelihood,
-    most_halvings: int = 30,
+    rows: NDArray, weight: Array, inverse: Array, pi: Array, at: _Likelihood
 ) -> tuple[Array, _Likelihood]:
     """Return the next pi after a step, and its likelihood.
 
@@ -248,7 +241,7 @@ def _step(
     """
     direction = _newton(pi, at) - pi
     length = 1.0
-    for _ in range(most_halvings):
+    for _ in range(30):  # halvings: rounding errors hide the gain of shorter steps
         ahead = np.maximum(pi + length * direction, 0.0)
         ahead /= ahead.sum()
         there = _likelihood(rows, weight, inverse, ahead)
@@ -291,12 +284,3 @@ def _newton(pi: Array, at: _Likelihood) -> Array:
     except (np.linalg.LinAlgError, RuntimeError):
         return _em(pi, at)
     return x if np.isfinite(x).all() and x.any() else _em(pi, at)
-
-
-def _warn_unconverged(at: _Likelihood, tol: float, max_iter: int) -> None:
-    warn(
-        f"estimate_prior did not converge in {max_iter} steps: the mean log-likelihood may be "
-        f"{at.gradient.max() - 1.0:.2g} below its maximum, and tol is {tol:g}. Raise max_iter or "
-        "tol.",
-        ConvergenceWarning,
-    )

@@ -15,13 +15,5 @@ from manyclass.search.presets import DUAN, duan
 from manyclass.search.rule_scorer import RuleScorer, best_per_rule, estimator_per_rule
 from manyclass.search.two_steps import TwoStepGridSearchCV
 
-__all__ = [
-    "DUAN",
-    "RuleScorer",
-    "SmallestC",
-    "SmoothestBest",
-    "TwoStepGridSearchCV",
-    "best_per_rule",
-    "duan",
-    "estimator_per_rule",
-]
+__all__ = ["DUAN", "SmallestC", "SmoothestBest", "TwoStepGridSearchCV", "duan"]
+__all__ += ["RuleScorer", "best_per_rule", "estimator_per_rule"]

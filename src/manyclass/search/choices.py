@@ -37,8 +37,7 @@ class Choice(BaseEstimator, ABC):
         Parameters
         ----------
         cv_results : dict
-            ``cv_results_`` of a search. Candidates with NaN scores, because fits
-            failed, are ignored.
+            ``cv_results_`` of a search. Candidates with NaN scores (fits failed) are ignored.
 
         Returns
         -------
@@ -63,9 +62,8 @@ class Choice(BaseEstimator, ABC):
         metric = getattr(self, argument)
         if f"mean_test_{metric}" not in cv_results:
             known = [key[10:] for key in cv_results if key.startswith("mean_test_")]
-            remedy = (
-                "one of these names" if argument == "accuracy" else "log_loss=None to ignore it"
-            )
+            ignore = "log_loss=None to ignore it"
+            remedy = "one of these names" if argument == "accuracy" else ignore
             raise ValueError(
                 f"{argument}={quoted(metric)} is not a score of the search, which has "
                 f"{', '.join(known)}. Pass {remedy}, or add it to the scoring of the search."
@@ -105,24 +103,20 @@ class SmoothestBest(Choice):
     accuracy : str, default="accuracy"
         Name of the score for (a) and (d): "score" if the search has only one.
     log_loss : str or None, default="neg_log_loss"
-        Name of the score for (b) and (e). ``None`` skips them, for methods without
-        probabilities.
+        Name of the score for (b) and (e). ``None`` skips them, for methods without probabilities.
     fold_sizes : array-like of shape (n_folds,), optional
         Number (or total weight) of the left-out samples of each fold; see the notes.
 
     Notes
     -----
-    The error of the papers is the mean over all left-out samples. ``mean_test_...`` of a
-    search is the mean over the folds. They are equal if all folds have the same size, as in
-    the papers. Otherwise an error in a small fold counts more, and candidates with the same
-    number of errors may have different scores. ``fold_sizes`` weights the folds as the
-    papers do; :class:`~manyclass.search.TwoStepGridSearchCV` sets it.
+    The error of the papers is the mean over all left-out samples; ``mean_test_...`` of a search is
+    the mean over the folds. If folds differ in size, an error in a small fold counts more in the
+    second one. ``fold_sizes`` weights the folds as the papers do;
+    :class:`~manyclass.search.TwoStepGridSearchCV` sets it.
 
-    Neighbours agree in all other parameters of the search. Scores that differ by less
-    than 1e-12 count as equal.
-
-    With several scores and a callable ``refit``, the method ``score`` of a search does not
-    work: use ``score`` of its ``best_estimator_``.
+    Neighbours agree in all other parameters of the search. Scores that differ by less than 1e-12
+    count as equal. With several scores and a callable ``refit``, the method ``score`` of a search
+    does not work: use ``score`` of its ``best_estimator_``.
 
     References
     ----------
@@ -274,15 +268,12 @@ class _Lattice:
 
     def best_neighbours(self, losses: Floats, rows: Rows) -> Rows:
         """Return the rows whose neighbours have the smallest mean loss."""
-        means = self.neighbour_means(losses, rows)
-        return rows[_least(means, np.arange(len(rows)))]
-
-    def neighbour_means(self, losses: Floats, rows: Rows) -> Floats:
-        """Return the mean loss of each row's neighbours; infinite if it has none."""
         steps = np.abs(self.cells[rows, None] - self.cells).max(axis=2)
         near = (steps == 1) & (self.settings[rows, None] == self.settings) & ~np.isnan(losses)
         totals, counts = np.where(near, losses, 0.0).sum(axis=1), near.sum(axis=1)
-        return np.where(counts > 0, totals / np.maximum(counts, 1), np.inf)
+        # Rows without neighbours come last.
+        means = np.where(counts > 0, totals / np.maximum(counts, 1), np.inf)
+        return rows[_least(means, np.arange(len(rows)))]
 
 
 def _find_parameter(cv_results: Results, name: str, argument: str) -> str:
@@ -314,26 +305,20 @@ def _numbers(cv_results: Results, name: str) -> Floats:
 def width_argument(gamma: str | None, sigma2: str | None) -> str | None:
     """Return which of the two arguments names the width of the kernel, or None."""
     if gamma is not None and sigma2 is not None:
-        raise ValueError(
-            f"gamma={gamma!r} and sigma2={sigma2!r} both name the width of the kernel: set one "
-            "to None."
-        )
+        both = f"gamma={gamma!r} and sigma2={sigma2!r}"
+        raise ValueError(f"{both} both name the width of the kernel: set one to None.")
     return "gamma" if gamma is not None else "sigma2" if sigma2 is not None else None
 
 
 def _settings(cv_results: Results, names: Sequence[str]) -> NDArray[np.intp]:
     """Number the combinations of the parameters other than ``names``.
 
-    Values that are no numbers or strings are told apart by identity: a grid holds each
-    of them once.
+    Values that are no numbers or strings are compared by identity: a grid holds each of them once.
     """
     numbers: dict[frozenset[Any], int] = {}
-    keys = (
-        frozenset(
-            (name, value if isinstance(value, str | Real) else id(value))
-            for name, value in params.items()
-            if name not in names
-        )
-        for params in cv_results["params"]
-    )
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
+    found = []
+    for params in cv_results["params"]:
+        rest = ((name, value) for name, value in params.items() if name not in names)
+        key = frozenset((name, x if isinstance(x, str | Real) else id(x)) for name, x in rest)
+        found.append(numbers.setdefault(key, len(numbers)))
+    return np.array(found, dtype=np.intp)

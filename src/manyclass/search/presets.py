@@ -52,11 +52,10 @@ def duan(
 ) -> CoupledClassifier:
     """Return one of the methods that Duan et al. (2003) compare, as in the paper.
 
-    All have Gaussian kernels. Sigmoids and soft-max functions are fitted to
-    out-of-sample scores. There is no temperature. ``MWV_SVM``, ``MWV_KLR`` and ``WTA_SVM``
-    only give labels. Unlike in the paper, ``MWV_PSVM`` has ``predict_proba``: the share of
-    the pairwise votes that a class has won. It ranks the classes, but it is at most 2/k and
-    does not estimate a probability.
+    All have Gaussian kernels. Sigmoids and soft-max functions are fitted to out-of-sample scores.
+    There is no temperature. ``MWV_SVM``, ``MWV_KLR`` and ``WTA_SVM`` only give labels. Unlike in
+    the paper, ``MWV_PSVM`` has ``predict_proba``: the share of the pairwise votes that a class has
+    won. It ranks the classes, but it is at most 2/k and does not estimate a probability.
 
     Parameters
     ----------
@@ -78,8 +77,7 @@ def duan(
     References
     ----------
     .. [1] K. Duan, S. S. Keerthi, W. Chu, S. K. Shevade, A. N. Poo, "Multi-category
-       classification by soft-max combination of binary classifiers", MCS 2003,
-       section 4.
+       classification by soft-max combination of binary classifiers", MCS 2003, section 4.
 
     Examples
     --------
@@ -90,12 +88,12 @@ def duan(
     array([[1. , 0. , 0. ],
            [0. , 0.5, 0.5]])
     """
-    method = _method(name)
+    learner, code, combiner, calibration = _method(name)
     return CoupledClassifier(
-        method.learner(C=C, gamma=gamma),
-        code=method.code,
-        combiner=method.combiner,
-        calibration=method.calibration,
+        learner(C=C, gamma=gamma),
+        code=code,
+        combiner=combiner,
+        calibration=calibration,
         cv=cv,
         temperature=False,
         n_jobs=n_jobs,
@@ -106,13 +104,8 @@ def duan(
 def _method(name: str) -> Method:
     if isinstance(name, str) and name in DUAN:
         return DUAN[name]
-    close = _near_misses(str(name).lower()) if name else []
-    hint = f" (did you mean {' or '.join(close)}?)" if close else ""
+    folded, given = {known.lower(): known for known in DUAN}, str(name).lower()
+    begun = [known for known in folded if name and known.startswith(given) and known != given]
+    close = begun or get_close_matches(given if name else "", folded, n=2, cutoff=0.7)
+    hint = f" (did you mean {' or '.join(folded[one] for one in close)}?)" if close else ""
     raise ValueError(f"no method {quoted(name)} in the paper{hint}: choose from {', '.join(DUAN)}.")
-
-
-def _near_misses(name: str) -> list[str]:
-    """Return the methods whose names start with ``name``, or else those with similar names."""
-    folded = {known.lower(): known for known in DUAN}
-    begun = [folded[known] for known in folded if known.startswith(name) and known != name]
-    return begun or [folded[one] for one in get_close_matches(name, folded, n=2, cutoff=0.7)]

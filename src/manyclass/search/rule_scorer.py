@@ -21,15 +21,16 @@ from manyclass.combiners.base import Combiner, own_copy, resolve
 from manyclass.combiners.coupling.base import warn_unconverged
 from manyclass.search.choices import Floats, Results, SmallestC
 
+Rule = str | Combiner
+
 
 class RuleScorer(BaseEstimator):
     """Scores of many coupling rules from one fitted classifier.
 
     Pass it as ``scoring`` to a search over a :class:`~manyclass.CoupledClassifier` or
-    :class:`~manyclass.CoupledSVC`, alone or at the end of a pipeline. For each
-    candidate and fold the binary models are fitted and evaluated once, and every rule
-    combines their scores, as in section 6.2 of Wu et al. The scores are exactly those of a
-    classifier fitted with that rule.
+    :class:`~manyclass.CoupledSVC`, alone or at the end of a pipeline. For each candidate and fold
+    the binary models are fitted and evaluated once, and every rule combines their scores, as in
+    section 6.2 of Wu et al. The scores are exactly those of a classifier fitted with that rule.
 
     Parameters
     ----------
@@ -41,19 +42,13 @@ class RuleScorer(BaseEstimator):
 
     Notes
     -----
-    The result is a dict with an entry such as "ht_accuracy" for every rule and metric.
-    As everywhere in scikit-learn, greater is better: the error is one minus the
-    accuracy.
+    The result is a dict with an entry such as "ht_accuracy" for every rule and metric; greater is
+    better. The log-loss needs a classifier with ``temperature=False``, because a temperature is
+    fitted for one rule. The accuracy does not depend on it. scikit-learn's log-loss replaces the
+    probability 0, of a class without training samples, by the float64 epsilon.
 
-    The log-loss needs a classifier with ``temperature=False``, because a temperature is
-    fitted for one rule. The accuracy does not depend on it.
-
-    Label decoders take margins. They can be scored together with coupling rules if the
-    binary models have margins and the classifier calibrates them, as for
-    :class:`~sklearn.svm.SVC`.
-
-    A class without training samples has probability 0. scikit-learn's log-loss replaces it
-    by the float64 epsilon.
+    Label decoders take margins. They can be scored together with coupling rules if the binary
+    models have margins and the classifier calibrates them, as for :class:`~sklearn.svm.SVC`.
 
     References
     ----------
@@ -76,12 +71,7 @@ class RuleScorer(BaseEstimator):
 
     def __init__(
         self,
-        rules: Sequence[str | Combiner] | Mapping[str, str | Combiner] = (
-            "ht",
-            "wlw1",
-            "wlw2",
-            "vote",
-        ),
+        rules: Sequence[Rule] | Mapping[str, Rule] = ("ht", "wlw1", "wlw2", "vote"),
         metrics: Sequence[str] = ("accuracy", "neg_log_loss"),
     ):
         self.rules = rules
@@ -118,7 +108,7 @@ class RuleScorer(BaseEstimator):
             if rule.gives_probabilities or metric == "accuracy"
         }
 
-    def labelled(self) -> dict[str, str | Combiner]:
+    def labelled(self) -> dict[str, Rule]:
         """Return the rules by their labels.
 
         Returns
@@ -126,18 +116,16 @@ class RuleScorer(BaseEstimator):
         dict of str to str or Combiner
         """
         if isinstance(self.rules, str):
-            raise ValueError(
-                f"rules={quoted(self.rules)} is a string: pass a list, [{quoted(self.rules)}]."
-            )
+            name = quoted(self.rules)
+            raise ValueError(f"rules={name} is a string: pass a list, [{name}].")
         if isinstance(self.rules, Mapping):
             rules = dict(self.rules)
         else:
             keys = [resolve(rule).key for rule in self.rules]
             twice = [key for key in keys if keys.count(key) > 1]
             if twice:
-                raise ValueError(
-                    f"rules holds {twice[0]!r} more than once: pass a dict with different labels."
-                )
+                remedy = "pass a dict with different labels"
+                raise ValueError(f"rules holds {twice[0]!r} more than once: {remedy}.")
             rules = dict(zip(keys, self.rules, strict=True))
         if not rules:
             raise ValueError("rules is empty: name at least one coupling rule, such as 'wlw2'.")
@@ -224,18 +212,14 @@ def _combine_all(model: CoupledBase, X, rules: list[Combiner]) -> list[Floats]:
     def of_block(scores: Floats, rows) -> Floats:
         calibration = model.calibration_
         r = scores if calibration is None else calibration.transform(scores, np.empty_like(scores))
-        combined = [
-            rule.combine(
-                scores if rule.takes == "scores" else r,
-                model.code_,
-                model.weights_,
-                n_jobs=model.n_jobs,
-            )
-            for rule in rules
-        ]
-        for flags, answer in zip(converged, combined, strict=True):
+        values, jobs = {"scores": scores, "probabilities": r}, model.n_jobs
+        combined = []
+        for rule, flags in zip(rules, converged, strict=True):
+            given = values[rule.takes]
+            answer = rule.combine(given, model.code_, model.weights_, n_jobs=jobs)
             flags.append(answer.converged)
-        return np.hstack([answer.values for answer in combined])
+            combined.append(answer.values)
+        return np.hstack(combined)
 
     values = uncalibrated._by_blocks(X, of_block, len(rules) * len(model.classes_))
     for rule, flags in zip(rules, converged, strict=True):
@@ -298,9 +282,7 @@ def estimator_per_rule(
     Parameters
     ----------
     search : fitted search with ``scoring=RuleScorer(...)``
-    rules : iterable of str, optional
-        Labels of the rules; all those of the scorer when omitted.
-    choose : callable, optional
+    rules, choose
         As in :func:`best_per_rule`.
 
     Returns
@@ -333,12 +315,11 @@ def estimator_per_rule(
     }
 
 
-def _rules_of(search) -> dict[str, str | Combiner]:
-    if not isinstance(search.scoring, RuleScorer):
-        raise ValueError(
-            f"the search has scoring={search.scoring!r}: pass scoring=RuleScorer(...)."
-        )
-    return search.scoring.labelled()
+def _rules_of(search) -> dict[str, Rule]:
+    scoring = search.scoring
+    if not isinstance(scoring, RuleScorer):
+        raise ValueError(f"the search has scoring={scoring!r}: pass scoring=RuleScorer(...).")
+    return scoring.labelled()
 
 
 def _results_of(cv_results: Results, label: str) -> dict[str, Any]:

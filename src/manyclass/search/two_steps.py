@@ -18,19 +18,17 @@ from manyclass.search.choices import Choice, Results, Rows, SmoothestBest, width
 class TwoStepGridSearchCV(GridSearchCV):
     """Grid search in two steps: a coarse grid, then a fine grid around its best candidate.
 
-    Everything else is as in :class:`~sklearn.model_selection.GridSearchCV`. The defaults are
-    the search of Duan et al. over C and the width of a Gaussian kernel
-    exp(-‖x - x'‖²/(2σ²)): 49 candidates, then 81. Both steps use the same folds. The best
-    candidate of the fine grid is the result.
+    The defaults are the search of Duan et al. over C and the width of a Gaussian kernel
+    exp(-‖x - x'‖²/(2σ²)): 49 candidates, then 81. Both steps use the same folds. The best candidate
+    of the fine grid is the result.
 
     Parameters
     ----------
     estimator : estimator
         With the parameters named below.
     param_grid : dict or None, default=None
-        The coarse grid. ``None`` means 0.001, 0.01, ..., 1000 for C and for σ². Your own
-        grid may vary other parameters too; in the fine grid they keep the values chosen in
-        the coarse one.
+        The coarse grid. ``None`` means 0.001, 0.01, ..., 1000 for C and for σ². Your own grid may
+        vary other parameters too; in the fine grid they keep the values chosen in the coarse one.
     C : str, default="C"
         Name of the parameter C, as in "estimator__C".
     gamma : str or None, default="gamma"
@@ -53,8 +51,7 @@ class TwoStepGridSearchCV(GridSearchCV):
     coarse_index_ : int
         The candidate chosen in the coarse step.
     fold_sizes_ : ndarray of shape (n_folds,)
-        Number of left-out samples of each fold. :class:`SmoothestBest` and
-        :class:`SmallestC` weight the folds by it.
+        Number of left-out samples of each fold, the weights of the folds.
     best_index_, best_params_, best_estimator_, best_score_, ...
         As in :class:`~sklearn.model_selection.GridSearchCV`.
 
@@ -165,13 +162,11 @@ class TwoStepGridSearchCV(GridSearchCV):
             names = {} if width is None else {getattr(self, width): widths}
             return {self.C: powers, **names}
         for argument in ("C", width) if width else ("C",):
-            name = getattr(self, argument)
+            name, known = getattr(self, argument), ", ".join(map(str, self.param_grid))
             if name not in self.param_grid:
                 remedy = " Pass gamma=None if there is no width." if argument != "C" else ""
-                raise ValueError(
-                    f"{argument}={quoted(name)} is not in param_grid, which has "
-                    f"{', '.join(map(str, self.param_grid))}.{remedy}"
-                )
+                fault = f"{argument}={quoted(name)} is not in param_grid, which has {known}."
+                raise ValueError(f"{fault}{remedy}")
             _positive(self.param_grid[name], f"param_grid[{name!r}]")
         return self.param_grid
 
@@ -197,14 +192,10 @@ class TwoStepGridSearchCV(GridSearchCV):
         """Return the best of the candidates given."""
         choice = self.refit
         if isinstance(choice, bool | np.bool_):
-            several = "mean_test_score" not in results
-            choice = SmoothestBest(
-                self.C,
-                self.gamma,
-                self.sigma2,
-                accuracy="accuracy" if several else "score",
-                log_loss="neg_log_loss" if "mean_test_neg_log_loss" in results else None,
-            )
+            accuracy = "score" if "mean_test_score" in results else "accuracy"
+            log_loss = "neg_log_loss" if "mean_test_neg_log_loss" in results else None
+            names = self.C, self.gamma, self.sigma2
+            choice = SmoothestBest(*names, accuracy=accuracy, log_loss=log_loss)
         if isinstance(choice, Choice) and choice.fold_sizes is None:
             choice = clone(choice).set_params(fold_sizes=self.fold_sizes_)
         return super()._select_best_index(choice, choice, results)

@@ -80,7 +80,7 @@ def bank_of(machine, X=X, y=y, code=PAIRS, **options):
 @pytest.mark.parametrize("code", CODES.values(), ids=CODES)
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 def test_scores_are_those_of_single_machines(machine, code):
-    if machine.kernel == "sigmoid" and codes.recognition.pair_columns(code) is not None:
+    if machine.kernel == "sigmoid" and codes.pair_columns(code) is not None:
         pytest.skip("an indefinite kernel's solution depends on the order of the samples")
     expected = naive_svm.scores(machine, X, y, code, X_new)
     assert_allclose(bank_of(machine, code=code).scores(X_new), expected, atol=1e-6)

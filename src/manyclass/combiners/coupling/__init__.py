@@ -101,9 +101,8 @@ def couple(
         "least-squares" and "noniterative" accept a code that does not determine the
         class probabilities, such as one with fewer than k - 1 columns.
     weights : array-like of shape (l,), optional
-        Weight of each column, usually its number of training samples; equal when
-        omitted. Used by "ht", "logit", "kl", "zadrozny" and "least-squares", and by
-        the incoherence.
+        Weight of each column, usually its number of training samples; equal when omitted. Used by
+        "ht", "logit", "kl", "zadrozny" and "least-squares", and by the incoherence.
     full_output : bool, default=False
         Also return the iterations, the convergence and the incoherence of each row.
     n_jobs : int, optional
@@ -182,8 +181,7 @@ def _open_columns(r: NDArray, code: ArrayLike | str | None) -> tuple[Reader, NDA
         matrix = codes.by_name(code, codes.n_classes_of(code, r.shape[1]))
     else:
         matrix = codes.check_code(code)
-    if r.shape[1] != matrix.shape[1]:
-        raise ValueError(
-            f"r has {r.shape[1]} columns, but the code has {matrix.shape[1]}: they must match."
-        )
+    n, wanted = r.shape[1], matrix.shape[1]
+    if n != wanted:
+        raise ValueError(f"r has {n} columns, but the code has {wanted}: they must match.")
     return read_columns(r), matrix

@@ -19,13 +19,12 @@ from manyclass._lib.messages import warn
 from manyclass.combiners.base import Combination, Combiner
 from manyclass.combiners.coupling.kernels.by_block import condense, find_outside
 from manyclass.combiners.coupling.kernels.by_row import incoherence_of
+from manyclass.combiners.ties import Array, Code
 
-Reader = Callable[[int, int], NDArray[np.float64]]
+Reader = Callable[[int, int], Array]
 """Returns rows ``first`` to ``last`` as a validated (m, l) block."""
 
-Solver = Callable[
-    [NDArray[np.float64], NDArray[np.float64], NDArray[np.int32], NDArray[np.bool_]], None
-]
+Solver = Callable[[Array, Array, NDArray[np.int32], NDArray[np.bool_]], None]
 """Couples a block: reads ``r`` (m, l); fills ``p`` (m, k) and, unless the rule has
 a closed form, ``iterations`` and ``converged``."""
 
@@ -48,7 +47,7 @@ class CouplingRule(Combiner):
         """Whether the code has to determine the class probabilities."""
         return True
 
-    def check_identifiable(self, code: NDArray[np.int8]) -> None:
+    def check_identifiable(self, code: Code) -> None:
         """Raise a ``ValueError`` if this rule needs a code that determines p, and this is none."""
         if not self.needs_identifiable:
             return
@@ -61,19 +60,14 @@ class CouplingRule(Combiner):
             ) from None
 
     @abstractmethod
-    def prepare(self, code: NDArray[np.int8], weights: NDArray[np.float64]) -> Solver:
+    def prepare(self, code: Code, weights: Array) -> Solver:
         """Return the function that couples a block of rows under this code.
 
         Compute here, once, what depends only on the code and the weights.
         """
 
     def combine(
-        self,
-        values: NDArray[np.float64],
-        code: NDArray[np.int8],
-        weights: NDArray[np.float64] | None = None,
-        *,
-        n_jobs: int | None = None,
+        self, values: Array, code: Code, weights: Array | None = None, *, n_jobs: int | None = None
     ) -> Combination:
         """Couple binary probabilities (n, l) into class probabilities (n, k)."""
         return couple_blocks(self, read_columns(values), len(values), code, weights, n_jobs)
@@ -83,7 +77,7 @@ def couple_blocks(
     rule: CouplingRule,
     read: Reader,
     n: int,
-    code: NDArray[np.int8],
+    code: Code,
     weights: ArrayLike | None,
     n_jobs: int | None,
     with_incoherence: bool = False,
@@ -97,8 +91,7 @@ def couple_blocks(
     solve = rule.prepare(code, column_weights)
     lists = column_lists(code) if with_incoherence else None
     p = np.empty((n, k))
-    iterations = np.ones(n, dtype=np.int32)
-    converged = np.ones(n, dtype=np.bool_)
+    iterations, converged = np.ones(n, dtype=np.int32), np.ones(n, dtype=np.bool_)
     incoherence = np.empty(n if with_incoherence else 0)
     rows = rows_at_a_time(rule, n_columns)
 
@@ -185,18 +178,18 @@ def warn_unconverged(rule: Combiner, converged: NDArray[np.bool_]) -> None:
     )
 
 
-def warn_undetermined(code: NDArray[np.int8], rule: Combiner) -> None:
+def warn_undetermined(code: Code, rule: Combiner) -> None:
     """Warn that the code does not determine the class probabilities."""
     k, n_columns = code.shape
     warn(
         f"code has {n_columns} columns for {k} classes, which do not determine the class "
-        f"probabilities: rule {rule.key!r} chooses among the possible ones. Probabilities are "
-        f"better with more columns; {k - 1} or more can determine them. Pass code=lambda k: "
-        "manyclass.codes.sparse_random(k, n_columns=...), or another code."
+        f"probabilities: rule {rule.key!r} chooses among the possible ones. They are better with "
+        f"{k - 1} or more columns. Pass code=lambda k: manyclass.codes.sparse_random(k, "
+        "n_columns=...), or another code."
     )
 
 
-def check_weights(weights: ArrayLike | None, n_columns: int) -> NDArray[np.float64]:
+def check_weights(weights: ArrayLike | None, n_columns: int) -> Array:
     """Return one positive weight per column, all ones when ``None``."""
     if weights is None:
         return np.ones(n_columns)
@@ -211,8 +204,8 @@ def check_weights(weights: ArrayLike | None, n_columns: int) -> NDArray[np.float
             f"weights has shape {array.shape}, but the code has {n_columns} columns: pass one "
             "weight per column."
         )
-    if not (np.isfinite(array) & (array > 0)).all():
-        bad = int(np.flatnonzero(~(np.isfinite(array) & (array > 0)))[0])
+    bad = int((np.isfinite(array) & (array > 0)).argmin())
+    if not 0 < array[bad] < np.inf:
         raise ValueError(
             f"weights[{bad}] is {array[bad]}: weights must be positive and finite. Leave a column "
             "out of the code instead of giving it weight 0."
@@ -221,19 +214,17 @@ def check_weights(weights: ArrayLike | None, n_columns: int) -> NDArray[np.float
     return np.maximum(array / array.max(), 1e-9)
 
 
-def column_lists(
-    code: NDArray[np.int8],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def column_lists(code: Code) -> tuple[NDArray[np.int64], ...]:
     """Return (start, middle, members): the classes of each column, positive side first."""
     classes, columns = np.nonzero(code)
     side = 2 * columns + (code[classes, columns] < 0)
     order = np.argsort(side, kind="stable")  # classes are in order already
     start = np.searchsorted(columns[order], np.arange(code.shape[1] + 1))
     middle = start[:-1] + (code > 0).sum(axis=0)
-    return start.astype(np.int64), middle.astype(np.int64), classes[order].astype(np.int64)
+    return tuple(x.astype(np.int64) for x in (start, middle, classes[order]))
 
 
-def pair_reader(code: NDArray[np.int8]) -> tuple[Callable, NDArray[np.intp]] | None:
+def pair_reader(code: Code) -> tuple[Callable, NDArray[np.intp]] | None:
     """Return how to bring the columns of a one-vs-one code into canonical order and sign.
 
     Returns a function that maps a block, and the order for the weights; None for other codes.
@@ -242,10 +233,11 @@ def pair_reader(code: NDArray[np.int8]) -> tuple[Callable, NDArray[np.intp]] | N
     if found is None:
         return None
     order, flip = found
-    if not flip.any() and (order == np.arange(len(order))).all():
-        return (lambda r: r), order
+    unchanged = not flip.any() and (order == np.arange(len(order))).all()
 
-    def canonical(r: NDArray[np.float64]) -> NDArray[np.float64]:
+    def canonical(r: Array) -> Array:
+        if unchanged:
+            return r
         r = r[:, order]
         r[:, flip] = 1.0 - r[:, flip]
         return r
@@ -256,7 +248,7 @@ def pair_reader(code: NDArray[np.int8]) -> tuple[Callable, NDArray[np.intp]] | N
 def read_columns(r: NDArray) -> Reader:
     """Read blocks of binary probabilities (n, l) of any dtype and memory layout."""
 
-    def read(first: int, last: int) -> NDArray[np.float64]:
+    def read(first: int, last: int) -> Array:
         block = _as_block(r[first:last])
         place = find_outside(block)
         if place >= 0:
@@ -274,7 +266,7 @@ def read_pairs(r: NDArray, slack: float = 1e-6) -> Reader:
     """
     k = r.shape[1]
 
-    def read(first: int, last: int) -> NDArray[np.float64]:
+    def read(first: int, last: int) -> Array:
         square = _as_block(r[first:last])
         block = np.empty((len(square), k * (k - 1) // 2))
         place = condense(square, block, slack)
@@ -298,7 +290,7 @@ def read_pairs(r: NDArray, slack: float = 1e-6) -> Reader:
     return read
 
 
-def _as_block(rows: NDArray) -> NDArray[np.float64]:
+def _as_block(rows: NDArray) -> Array:
     """Return a writable C-ordered float64 block, the only type that kernels are compiled for."""
     block = np.ascontiguousarray(rows, dtype=np.float64)
     return block if block.flags.writeable else block.copy()

@@ -15,10 +15,11 @@ from manyclass.combiners.base import register
 from manyclass.combiners.coupling.base import CouplingRule, column_lists, pair_reader
 from manyclass.combiners.coupling.kernels.by_block import LOWEST
 from manyclass.combiners.coupling.kernels.by_row import couple_noniterative, couple_zadrozny
-from manyclass.combiners.coupling.kernels.entropy import couple_even
+from manyclass.combiners.coupling.kernels.conjugate_gradients import couple_even
 from manyclass.combiners.coupling.kernels.kl import couple_kl
 from manyclass.combiners.coupling.kernels.least_squares import couple_least_squares
 from manyclass.combiners.coupling.pairwise import newton_solver
+from manyclass.combiners.ties import Seed
 
 
 @register
@@ -61,11 +62,7 @@ class KullbackLeibler(CouplingRule):
     key = "kl"
 
     def __init__(
-        self,
-        tol: float = 1e-10,
-        max_iter: int = 300,
-        n_starts: int = 3,
-        random_state: int | np.random.RandomState | None = 0,
+        self, tol: float = 1e-10, max_iter: int = 300, n_starts: int = 3, random_state: Seed = 0
     ):
         self.tol = tol
         self.max_iter = max_iter
@@ -79,9 +76,7 @@ class KullbackLeibler(CouplingRule):
             canonical, order = reader
             pairs = weights[order] / weights.mean()
             newton = newton_solver(len(code), pairs, float(self.tol), int(self.max_iter))
-            return lambda r, p, iterations, converged: newton(
-                canonical(r), p, iterations, converged
-            )
+            return lambda r, p, steps, converged: newton(canonical(r), p, steps, converged)
         n_starts = check_integer("n_starts", self.n_starts, 1)
         most_starts = 10_000  # a choice: more would take longer than a second per row
         if n_starts > most_starts:
@@ -101,10 +96,9 @@ class KullbackLeibler(CouplingRule):
 class Zadrozny(CouplingRule):
     """Zadrozny's iteration exactly as printed.
 
-    p_i <- p_i (sum_{B+} n_b r_b + sum_{B-} n_b (1 - r_b)) / (the same with q_b),
-    for all classes at once, then p is normalised. Use it to reproduce the paper. Its fixed
-    point minimises the distance that the paper states only if all sides are single
-    classes; :class:`KullbackLeibler` always minimises it.
+    p_i <- p_i (sum_{B+} n_b r_b + sum_{B-} n_b (1 - r_b)) / (the same with q_b), for all classes at
+    once, then p is normalised. Use it to reproduce the paper. Its fixed point minimises the
+    distance that the paper states only if all sides are single classes.
 
     Parameters
     ----------
@@ -137,9 +131,8 @@ class Zadrozny(CouplingRule):
     def prepare(self, code, weights):
         """Iterate row by row."""
         if self.start not in ("noniterative", "uniform"):
-            raise ValueError(
-                f"start must be 'noniterative' or 'uniform', got {quoted(self.start)}."
-            )
+            given = quoted(self.start)
+            raise ValueError(f"start must be 'noniterative' or 'uniform', got {given}.")
         lists, weights = column_lists(code), weights / weights.mean()
         uniform, tol, max_iter = self.start == "uniform", float(self.tol), int(self.max_iter)
         return lambda r, p, iterations, converged: couple_zadrozny(
@@ -177,10 +170,9 @@ class LeastSquares(CouplingRule):
     On one-vs-one codes with equal weights this is :class:`WuLinWeng2`. The constraint
     p >= 0 is enforced exactly.
 
-    If the code does not determine p, for example because it has fewer than k - 1 columns,
-    there are many minima. Then the objective is one half of the sum, with weights of mean 1,
-    plus ``entropy`` times sum_i p_i log p_i. The second term prefers even distributions and
-    makes the minimum unique.
+    If the code does not determine p, for example because it has fewer than k - 1 columns, there are
+    many minima. Then the objective is one half of the sum, with weights of mean 1, plus ``entropy``
+    times sum_i p_i log p_i, which prefers even distributions and makes the minimum unique.
 
     Parameters
     ----------
@@ -188,18 +180,16 @@ class LeastSquares(CouplingRule):
         Limit of changes of the set of classes with p_i = 0; with ``entropy``, limit of Newton
         steps.
     entropy : float, optional
-        Weight of the penalty: the expected square of a column's residual
-        (1 - r_b) p(I_b) - r_b p(J_b). The default is 0.2 if the code does not determine p, and
-        0 if it does; with 0 consistent r give p back. A positive number is used with any
-        code. It improves probabilities if the code has many classes and few more columns.
+        Weight of the penalty: the expected square of a column's residual. The default is 0.2 if the
+        code does not determine p, and 0 if it does; with 0 consistent r give p back. A positive
+        number improves probabilities if the code has many classes and few more columns.
 
     Notes
     -----
-    With a tiny penalty the result is the most even of the best fitting distributions. It
-    fits all binary models exactly, errors included, and its log-loss is far worse than with a
-    larger penalty. In all our experiments log-loss was best between 0.1 and 0.4.
-    If a class takes no part in a column, p(I_b) + p(J_b) is small for its samples, and so is
-    the effect of the column. :class:`KullbackLeibler` gives all columns the same effect.
+    With a tiny penalty the result fits all binary models exactly, errors included, and its log-loss
+    is far worse. In all our experiments log-loss was best between 0.1 and 0.4. If a class takes no
+    part in a column, p(I_b) + p(J_b) is small for its samples, and so is the effect of the column.
+    :class:`KullbackLeibler` gives all columns the same effect.
 
     Examples
     --------
@@ -227,9 +217,8 @@ class LeastSquares(CouplingRule):
         if self.entropy is None:
             return 0.0 if codes.is_identifiable(code) else default
         if not isinstance(self.entropy, Real) or not 0 <= float(self.entropy) <= most:
-            raise ValueError(
-                f"entropy must be None or a number from 0 to {most:g}, got {quoted(self.entropy)}."
-            )
+            given = quoted(self.entropy)
+            raise ValueError(f"entropy must be None or a number from 0 to {most:g}, got {given}.")
         return float(self.entropy)
 
     def prepare(self, code, weights):

@@ -14,21 +14,9 @@ from manyclass._lib.messages import quoted
 from manyclass.codes.checks import check_integer
 from manyclass.combiners.base import register
 from manyclass.combiners.coupling.base import CouplingRule, Solver, column_lists, pair_reader
-from manyclass.combiners.coupling.kernels.by_block import (
-    couple_ht,
-    couple_pkpd,
-    couple_wlw1,
-    couple_wlw2,
-)
-from manyclass.combiners.coupling.kernels.by_row import (
-    couple_ht_row,
-    couple_logit,
-    couple_noniterative,
-    couple_tree,
-    couple_zadrozny,
-)
-from manyclass.combiners.coupling.kernels.gradients import couple_wlw2_gradients
-from manyclass.combiners.ties import as_seed, break_ties
+from manyclass.combiners.coupling.kernels import by_block, by_row
+from manyclass.combiners.coupling.kernels.conjugate_gradients import couple_wlw2_gradients
+from manyclass.combiners.ties import Array, Code, Seed, as_seed, break_ties
 
 
 class PairwiseRule(CouplingRule):
@@ -37,10 +25,10 @@ class PairwiseRule(CouplingRule):
     accepts = "one-vs-one"
 
     @abstractmethod
-    def prepare_pairs(self, k: int, weights: NDArray[np.float64]) -> Solver:
+    def prepare_pairs(self, k: int, weights: Array) -> Solver:
         """Return the solver for pairs in the order of :func:`manyclass.codes.one_vs_one`."""
 
-    def prepare(self, code: NDArray[np.int8], weights: NDArray[np.float64]) -> Solver:
+    def prepare(self, code: Code, weights: Array) -> Solver:
         """Return a solver that brings the columns into canonical order first."""
         reader = pair_reader(code)
         assert reader is not None, "check_code has passed"
@@ -69,16 +57,15 @@ class Vote(PairwiseRule):
 
     key = "vote"
 
-    def __init__(self, random_state: int | np.random.RandomState | None = 0):
+    def __init__(self, random_state: Seed = 0):
         self.random_state = random_state
 
     def prepare_pairs(self, k, weights):
         """Count by exact integer arithmetic."""
         code, seed = codes.one_vs_one(k), as_seed(self.random_state)
         pairs, ones = np.arange(code.shape[1]), np.ones(code.shape[1])
-        plus, minus = (
-            csr_array((ones, (side, pairs)), shape=code.shape) for side in np.triu_indices(k, 1)
-        )
+        ends, shape = np.triu_indices(k, 1), code.shape
+        plus, minus = (csr_array((ones, (side, pairs)), shape=shape) for side in ends)
 
         def solve(r, p, iterations, converged):
             won = ((r > 0.5) + 0.5 * (r == 0.5)).T
@@ -139,13 +126,13 @@ class HastieTibshirani(PairwiseRule):
             return newton_solver(k, weights, float(self.tol), int(self.max_iter))
         lists = column_lists(codes.one_vs_one(k))
         tol, max_iter = float(self.tol), int(self.max_iter)
-        return lambda r, p, iterations, converged: couple_zadrozny(
+        return lambda r, p, iterations, converged: by_row.couple_zadrozny(
             r, weights, *lists, False, tol, max_iter, p, iterations, converged
         )
 
 
 def newton_solver(
-    k: int, weights: NDArray[np.float64], tol: float, max_iter: int, block_steps: int = 12
+    k: int, weights: Array, tol: float, max_iter: int, block_steps: int = 12
 ) -> Solver:
     """Return a solver by Newton's method.
 
@@ -154,9 +141,9 @@ def newton_solver(
     """
 
     def solve(r, p, iterations, converged):
-        couple_ht(r, k, weights, tol, min(block_steps, max_iter), p, iterations)
+        by_block.couple_ht(r, k, weights, tol, min(block_steps, max_iter), p, iterations)
         for row in np.flatnonzero(iterations < 0):
-            steps = couple_ht_row(r, row, weights, tol, max_iter, p)
+            steps = by_row.couple_ht_row(r, row, weights, tol, max_iter, p)
             iterations[row], converged[row] = abs(steps), steps > 0
 
     return solve
@@ -180,16 +167,15 @@ class HastieTibshiraniNonIterative(PairwiseRule):
     def prepare_pairs(self, k, weights):
         """Sum."""
         lists = column_lists(codes.one_vs_one(k))
-        return lambda r, p, iterations, converged: couple_noniterative(r, *lists, p)
+        return lambda r, p, iterations, converged: by_row.couple_noniterative(r, *lists, p)
 
 
 @register
 class WuLinWeng1(PairwiseRule):
     """First rule of Wu, Lin & Weng: p_i = sum_j (p_i + p_j)/(k-1) r_ij.
 
-    This is the stationary distribution of a Markov chain. Since r is clipped to
-    [1e-7, 1 - 1e-7], the chain is irreducible and the result is unique, even for inputs
-    of exactly 0 and 1.
+    This is the stationary distribution of a Markov chain. Since r is clipped to [1e-7, 1 - 1e-7],
+    the chain is irreducible and the result is unique, even for inputs of exactly 0 and 1.
 
     References
     ----------
@@ -201,16 +187,15 @@ class WuLinWeng1(PairwiseRule):
 
     def prepare_pairs(self, k, weights):
         """Use one elimination per row."""
-        return lambda r, p, iterations, converged: couple_wlw1(r, k, p)
+        return lambda r, p, iterations, converged: by_block.couple_wlw1(r, k, p)
 
 
 @register
 class WuLinWeng2(PairwiseRule):
     """Second rule of Wu, Lin & Weng: minimise sum_{i<j} (r_ji p_i - r_ij p_j)^2.
 
-    This is the rule of LIBSVM, solved exactly: by one Cholesky factorisation per row, or from
-    64 classes on by about ten steps of conjugate gradients, which are faster then and as
-    accurate.
+    This is the rule of LIBSVM, solved exactly: by one Cholesky factorisation per row, or from 64
+    classes on by about ten steps of conjugate gradients, which are faster then and as accurate.
 
     References
     ----------
@@ -231,7 +216,7 @@ class WuLinWeng2(PairwiseRule):
         """Use one factorisation per row, or with many classes conjugate gradients."""
         many = 64  # from here on conjugate gradients are faster than a factorisation (measured)
         if k < many:
-            return lambda r, p, iterations, converged: couple_wlw2(r, k, p)
+            return lambda r, p, iterations, converged: by_block.couple_wlw2(r, k, p)
         return gradient_solver(k)
 
 
@@ -247,7 +232,7 @@ def gradient_solver(k: int, tol: float = 1e-14, most_steps: int = 50) -> Solver:
         left = np.flatnonzero(iterations < 0)
         if len(left):
             factored = np.empty((len(left), k))
-            couple_wlw2(r[left], k, factored)
+            by_block.couple_wlw2(r[left], k, factored)
             p[left], iterations[left] = factored, most_steps
 
     return solve
@@ -267,7 +252,7 @@ class PriceEtAl(PairwiseRule):
 
     def prepare_pairs(self, k, weights):
         """Use the closed form, and normalise it."""
-        return lambda r, p, iterations, converged: couple_pkpd(r, k, p)
+        return lambda r, p, iterations, converged: by_block.couple_pkpd(r, k, p)
 
 
 @register
@@ -300,7 +285,8 @@ class RefregierVallet(PairwiseRule):
         parents, children = self._edges(k)
         low, high = np.minimum(parents, children), np.maximum(parents, children)
         columns = low * (2 * k - low - 1) // 2 + high - low - 1
-        return lambda r, p, iterations, converged: couple_tree(r, children, parents, columns, p)
+        edges = children, parents, columns
+        return lambda r, p, iterations, converged: by_row.couple_tree(r, *edges, p)
 
     def _edges(self, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         if self.tree == "chain":
@@ -331,4 +317,4 @@ class Logit(PairwiseRule):
         laplacian += laplacian.T
         np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
         inverse = np.linalg.inv(laplacian + weights.mean())
-        return lambda r, p, iterations, converged: couple_logit(r, weights, inverse, p)
+        return lambda r, p, iterations, converged: by_row.couple_logit(r, weights, inverse, p)

@@ -1,10 +1,9 @@
 """Kernels for one-vs-one codes: eight samples at a time, one per lane.
 
-Each kernel reads a block of condensed pairwise probabilities ``r`` (rows are
-samples; the columns are the pairs (0,1), (0,2), ..., (1,2), ..., entry
-P(i | i or j)) and writes ``p``. Nothing is allocated inside the row loop and no
-sample influences another: a lane that has converged does not change any more, so the
-result of a row does not depend on the other rows.
+Each kernel reads a block of condensed pairwise probabilities ``r`` (rows are samples; the columns
+are the pairs (0,1), (0,2), ..., (1,2), ..., entry P(i | i or j)) and writes ``p``. Nothing is
+allocated inside the row loop and no sample influences another: a lane that has converged does not
+change any more, so the result of a row does not depend on the other rows.
 """
 
 from __future__ import annotations
@@ -111,9 +110,8 @@ def store_block(x, k, first, p):
 def factor(a, d, k):
     """Cholesky factor of eight positive definite k x k matrices, in place.
 
-    The lower triangle of ``a`` is read; its strict part becomes that of L, and
-    ``d`` the inverse of L's diagonal. Rows and columns go in pairs so that four
-    accumulators stay in registers.
+    The lower triangle of ``a`` is read; its strict part becomes that of L, and ``d`` the inverse of
+    L's diagonal. Rows and columns go in pairs so that four accumulators stay in registers.
     """
     one = broadcast(1.0)
     for i in range(0, k - 1, 2):
@@ -266,9 +264,8 @@ def couple_pkpd(r, k, p):
 def _newton_system(block, weights, x, k, a, d, g):
     """Gradient and Hessian of sum n_ij KL(r_ij || mu_ij) in log p, at p = x.
 
-    The Hessian is a graph Laplacian with weights n_ij mu_ij mu_ji: singular along
-    e, which ``t ee'`` lifts without changing the step, since the gradient sums to
-    zero.
+    The Hessian is a graph Laplacian with weights n_ij mu_ij mu_ji: singular along e, which
+    ``t ee'`` lifts without changing the step, since the gradient sums to zero.
     """
     zero, one = broadcast(0.0), broadcast(1.0)
     for i in range(k):
@@ -305,10 +302,9 @@ def _newton_system(block, weights, x, k, a, d, g):
 def couple_ht(r, k, weights, tol, max_iter, p, iterations):
     """Hastie & Tibshirani's rule by Newton's method on log p (Bradley-Terry).
 
-    Steps are capped at 3 and applied as p *= ((4 + s)/(4 - s))^2, which agrees
-    with exp(s) to third order and needs no exponential. A row that has not
-    converged after ``max_iter`` steps gets ``iterations = -1``: see
-    :func:`couple_ht_row`.
+    Steps are capped at 3 and applied as p *= ((4 + s)/(4 - s))^2, which agrees with exp(s) to third
+    order and needs no exponential. A row that has not converged after ``max_iter`` steps gets
+    ``iterations = -1``: see :func:`couple_ht_row`.
     """
     a, d, x = np.empty(k * k * WIDTH), np.empty(k * WIDTH), np.empty(k * WIDTH)
     g, state = np.empty(k * WIDTH), np.empty(2 * WIDTH)

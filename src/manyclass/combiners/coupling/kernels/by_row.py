@@ -1,9 +1,8 @@
 """Kernels that work on one sample at a time: for general codes, and for difficult rows.
 
-A code is passed as lists: the classes of column ``b`` are
-``members[start[b]:start[b + 1]]``. Those before ``middle[b]`` are on the positive
-side; each side is in ascending order. The code uses loops because numba compiles
-them several times faster than array expressions.
+A code is passed as lists: the classes of column ``b`` are ``members[start[b]:start[b + 1]]``. Those
+before ``middle[b]`` are on the positive side; each side is in ascending order. The code uses loops
+because numba compiles them several times faster than array expressions.
 """
 
 from __future__ import annotations
@@ -59,9 +58,6 @@ def substitute_row(a, size, x):
         x[i] /= a[i, i]
         for c in range(i):
             x[c] -= a[i, c] * x[i]
-
-
-# ---------------------------------------------------------------- one-vs-one, hard rows
 
 
 @kernel
@@ -151,21 +147,14 @@ def _advance(pairs, weights, theta, g, step, trial, g_end, h):
 def couple_ht_row(r, row, weights, tol, max_iter, p):
     """Minimise the Bradley-Terry objective for a row the block kernel gave up on.
 
-    Optima far out (each class beats the next with 1 - 1e-7) lie hundreds of units
-    away in log p. The radius of the Newton step grows while the objective still
-    falls at the step's end, and shrinks where it has turned. Returns the number
-    of steps, negative if the limit was reached.
+    Optima far out (each class beats the next with 1 - 1e-7) lie hundreds of units away in log p.
+    The radius of the Newton step grows while the objective still falls at the step's end, and
+    shrinks where it has turned. Returns the number of steps, negative if the limit was reached.
     """
     k, n_columns = p.shape[1], r.shape[1]
     pairs = np.empty(n_columns)
     clip_row(r, row, pairs)
-    theta, g, step, trial, g_end = (
-        np.zeros(k),
-        np.empty(k),
-        np.empty(k),
-        np.empty(k),
-        np.empty(k),
-    )
+    theta, g, step, trial, g_end = (np.zeros(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k))
     h = np.empty((k, k))
     q = 0
     for i in range(k):
@@ -194,9 +183,6 @@ def couple_ht_row(r, row, weights, tol, max_iter, p):
         if shrink == 1.0 and longest > radius and end > 0.0:
             radius *= 4.0
     return -max_iter
-
-
-# ---------------------------------------------------------------- one-vs-one, on the logit scale
 
 
 @kernel
@@ -241,9 +227,6 @@ def couple_tree(r, children, parents, columns, p):
             child_is_higher = children[e] > parents[e]
             theta[children[e]] = theta[parents[e]] - (logit if child_is_higher else -logit)
         _softmax(theta, p[row])
-
-
-# ---------------------------------------------------------------- any code
 
 
 @kernel

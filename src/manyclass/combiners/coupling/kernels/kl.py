@@ -89,10 +89,9 @@ def _hessian(r, weights, start, middle, members, x, plus, minus, z, h):
 def _factor_damped(h, x, ridge, factors):
     """Factor H + ridge diag(1 / x^2) with the least ridge that makes it positive definite.
 
-    Codes with zeros are not convex. Damping by 1 / x^2 is damping in log x, where
-    the objective is tame: classes of tiny probability keep moving. Tries none,
-    then a quarter of the last ``ridge``, then more; returns the ridge to start
-    from next time.
+    Codes with zeros are not convex. Damping by 1 / x^2 is damping in log x, where the objective is
+    tame: classes of tiny probability keep moving. Tries none, then a quarter of the last ``ridge``,
+    then more; returns the ridge to start from next time.
     """
     k = x.shape[0]
     damping, next_try = 0.0, max(1e-10, 0.25 * ridge)
@@ -195,23 +194,12 @@ def _minimise(r, weights, start, middle, members, tol, max_iter, x):
 
 @kernel
 def couple_kl(
-    r,
-    weights,
-    start,
-    middle,
-    members,
-    n_starts,
-    more_starts,
-    tol,
-    max_iter,
-    p,
-    iterations,
-    converged,
+    r, weights, start, middle, members, n_starts, more, tol, max_iter, p, iterations, converged
 ):
     """Couple row by row; keep the best minimum of several starts.
 
     The starts: the non-iterative estimate, the uniform distribution, the
-    non-iterative estimate sharpened, then the rows of ``more_starts``.
+    non-iterative estimate sharpened, then the rows of ``more``.
     """
     n_columns, k = r.shape[1], p.shape[1]
     values, x = np.empty(n_columns), np.empty(k)
@@ -233,7 +221,7 @@ def couple_kl(
                 elif s == 2:
                     x[i] = x[i] ** 4
                 elif s > 2:
-                    x[i] = more_starts[s - 3, i]
+                    x[i] = more[s - 3, i]
             normalise(x, x)
             value, steps, ok = _minimise(values, weights, start, middle, members, tol, max_iter, x)
             iterations[row] += steps

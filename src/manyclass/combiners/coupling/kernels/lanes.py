@@ -1,10 +1,9 @@
 """Eight samples at a time: a vector type for numba kernels.
 
-LLVM vectorises an inner loop over samples, but it does not keep the accumulators of a
-matrix factorisation in registers across the loop around it. ``Lanes`` is such a
-register: eight float64 with the usual arithmetic, one sample per lane. Kernels
-written with it look like the scalar algorithm and use the vectors that the machine
-has.
+LLVM vectorises an inner loop over samples, but it does not keep the accumulators of a matrix
+factorisation in registers across the loop around it. ``Lanes`` is such a register: eight float64
+with the usual arithmetic, one sample per lane. Kernels written with it look like the scalar
+algorithm and use the vectors that the machine has.
 
 ``load`` and ``store`` address a flat float64 array in units of ``WIDTH``: entry
 ``i`` of a workspace holds the i-th number of each of the eight samples.
@@ -133,11 +132,8 @@ def broadcast(typing, number):
 
 
 def _call(builder, name, args):
-    function_type = ir.FunctionType(_VECTOR, [_VECTOR] * len(args))
-    function = cgutils.get_or_insert_function(
-        builder.module, function_type, f"llvm.{name}.v{WIDTH}f64"
-    )
-    return builder.call(function, args)
+    signature, name = ir.FunctionType(_VECTOR, [_VECTOR] * len(args)), f"llvm.{name}.v{WIDTH}f64"
+    return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), args)
 
 
 @intrinsic
@@ -197,9 +193,8 @@ def total(typing, x):
     """Return the sum over the samples."""
 
     def generate(context, builder, sig, args):
-        parts = [
-            builder.extract_element(args[0], ir.Constant(ir.IntType(32), s)) for s in range(WIDTH)
-        ]
+        places = [ir.Constant(ir.IntType(32), s) for s in range(WIDTH)]
+        parts = [builder.extract_element(args[0], place) for place in places]
         while len(parts) > 1:
             parts = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
         return parts[0]

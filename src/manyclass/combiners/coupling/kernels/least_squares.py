@@ -157,10 +157,9 @@ def _multiplier(q, triangle, careful, x, i):
 def _solve_nonnegative(q, triangle, careful, max_iter, work, y, free, offends, x):
     """Minimise over x >= 0 by block principal pivoting.
 
-    All offending classes change sides at once; should that not reduce their
-    number three times in a row, only the last of them does (Murty's rule, which
-    is finite). Returns the number of solves, negative if the limit was reached,
-    and the least pivot met.
+    All offending classes change sides at once; should that not reduce their number three times in a
+    row, only the last of them does (Murty's rule, which is finite). Returns the number of solves,
+    negative if the limit was reached, and the least pivot met.
     """
     k = x.shape[0]
     for i in range(k):
