@@ -54,8 +54,9 @@ def test_numeric_constants_are_few():
 def test_numeric_constants_say_who_chose_them(path):
     lines = path.read_text().splitlines()
     for i in constants(path):
-        near = lines[i], lines[i - 1], lines[min(i + 1, len(lines) - 1)]
-        commented = "#" in near[0] or near[1].startswith("#") or near[2].startswith('"""')
+        above = next(line for line in reversed(lines[:i]) if not NUMBER.match(line))
+        below = lines[i + 1] if i + 1 < len(lines) else ""
+        commented = "#" in lines[i] or above.startswith("#") or below.startswith('"""')
         assert commented, f"{path}:{i + 1} has no reason"
 
 

@@ -22,7 +22,7 @@ from sklearn.svm import LinearSVC
 from manyclass import CoupledClassifier, codes, couple
 from manyclass.banks import MARGIN, PROBABILITY, LinearBank, fit_bank
 from manyclass.banks.base import ConstantModel
-from manyclass.banks.columns import column_batches
+from manyclass.banks.by_column import column_batches
 from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
 from manyclass.calibration.pooling import pool_scores
 from manyclass.combiners.coupling import LeastSquares, pairwise

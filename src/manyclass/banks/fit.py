@@ -15,7 +15,7 @@ from sklearn.svm import SVC, NuSVC
 
 from manyclass._lib.arrays import Code, Places
 from manyclass.banks.base import Bank
-from manyclass.banks.columns import fit_models
+from manyclass.banks.by_column import fit_models
 from manyclass.banks.kinds import MARGIN, ScoreKind
 from manyclass.banks.limits import Limits
 from manyclass.banks.linear import LinearBank

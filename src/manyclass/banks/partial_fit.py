@@ -15,7 +15,7 @@ from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.rows import take_part, without_duplicates
 from manyclass._lib.sklearn import check_fit_params
 from manyclass.banks.base import Bank, ConstantModel
-from manyclass.banks.columns import set_seed
+from manyclass.banks.by_column import set_seed
 from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.linear import LinearBank
 

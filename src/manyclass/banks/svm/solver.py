@@ -21,7 +21,7 @@ from manyclass._lib.messages import warn
 from manyclass._lib.rows import take_part, take_rows, with_narrow_indices, without_duplicates
 from manyclass._lib.sklearn import counts_rows_of_weight, n_samples
 from manyclass.banks.base import check_square
-from manyclass.banks.columns import column_batches
+from manyclass.banks.by_column import column_batches
 from manyclass.banks.limits import Limits
 from manyclass.banks.repeats import Distinct, distinct_rows
 from manyclass.banks.svm.bank import SOLVER_TOLERANCE, KernelBank, check_fits, few_of
