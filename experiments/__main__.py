@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with ending_in_order(), registered_files():
             return arguments.action(arguments)
+    except BrokenPipeError:  # the reader of our output has closed it, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (ImportError, OSError, ValueError) as error:
         print(f"experiments {arguments.command}: {error}", file=sys.stderr)
         return 2
