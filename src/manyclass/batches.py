@@ -23,6 +23,7 @@ from sklearn.utils.metadata_routing import MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.labels import check_labels
 from manyclass._lib.messages import quoted, some_quoted, warn
 from manyclass._lib.routing import RoutingMixin
@@ -41,8 +42,7 @@ from manyclass.scores.reservoir import Reservoir
 # rows make the first predictions final earlier, but noisier.
 ENOUGH_ROWS = 50
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
+Array = Floats
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Stream:
 
     learners: list[Any]
     """One for each column, including those that have seen only one side."""
-    seen: NDArray[np.bool_]
+    seen: Flags
     """Whether each has learned from its negative and positive side, shape (2, l)."""
     reservoir: Reservoir
     fitted_at: int = 0
@@ -76,7 +76,7 @@ class PartialFitMixin(RoutingMixin, Predictions):
     # Steps that the coupled classifier shares between fit and partial_fit.
     _fit_or_restore: Callable[..., Any]
     _check_samples: Callable[..., tuple[Any, NDArray]]
-    _make_combiner_and_code: Callable[..., tuple[Combiner, NDArray[np.int8], Any]]
+    _make_combiner_and_code: Callable[..., tuple[Combiner, Code, Any]]
     _plan: Callable[[Combiner, int], Plan]
     _bank_options: Callable[[], dict[str, Any]]
     _set_up: Callable[..., None]
@@ -247,7 +247,7 @@ class PartialFitMixin(RoutingMixin, Predictions):
 
     # ------------------------------------------------------------------ learning
 
-    def _score(self, X, y: Indices, weights: Array, rows: Indices) -> None:
+    def _score(self, X, y: Places, weights: Array, rows: Places) -> None:
         """Store scores of the batch, by the models before they learn it."""
         started = ~self.bank_.constant
         if len(rows) == 0 or not started.any():
@@ -388,7 +388,7 @@ def _distinct(classes) -> NDArray:
     return np.unique(labels)
 
 
-def _indices(y: NDArray, classes: NDArray) -> Indices:
+def _indices(y: NDArray, classes: NDArray) -> Places:
     """Return the class indices of the labels."""
     places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     unknown = y[classes[places] != y]
@@ -408,9 +408,7 @@ def _log_odds_calibration(n_columns: int) -> Sigmoid:
     return sigmoid
 
 
-def _enough_scores(
-    scores: Array, sides: NDArray[np.int8], of_a_side: int = 10
-) -> NDArray[np.bool_]:
+def _enough_scores(scores: Array, sides: Code, of_a_side: int = 10) -> Flags:
     """Return which columns have at least ten scores of both sides, to be calibrated alone."""
     known = ~np.isnan(scores)
     positive, negative = (known & (sides > 0)).sum(axis=0), (known & (sides < 0)).sum(axis=0)

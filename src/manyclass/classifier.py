@@ -17,6 +17,7 @@ from sklearn.utils import Bunch, check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_consistent_length, column_or_1d, has_fit_parameter
 
 from manyclass import codes
+from manyclass._lib.arrays import Code, Floats
 from manyclass._lib.jobs import check_in_memory, check_n_jobs, kept_on_workers
 from manyclass._lib.labels import check_targets
 from manyclass._lib.messages import quoted
@@ -133,9 +134,7 @@ class CoupledBase(Predictions, ABC):
     def _takes_any_rows(self) -> bool:
         return takes_any_rows(self._base_estimator())
 
-    def _make_combiner_and_code(
-        self, k: int
-    ) -> tuple[Combiner, NDArray[np.int8], NDArray[np.int64] | None]:
+    def _make_combiner_and_code(self, k: int) -> tuple[Combiner, Code, NDArray[np.int64] | None]:
         """Return the combiner, the code, and a seed for each column."""
         rng = check_random_state(self.random_state)
         combiner = own_copy(self.combiner)
@@ -143,7 +142,7 @@ class CoupledBase(Predictions, ABC):
         seeds = rng.randint(2**31 - 1, size=code.shape[1])
         return combiner, code, None if self.random_state is None else seeds
 
-    def _make_code(self, k: int, combiner: Combiner, rng) -> NDArray[np.int8]:
+    def _make_code(self, k: int, combiner: Combiner, rng) -> Code:
         if isinstance(self.code, str):
             # With two classes, all codes are the same single problem.
             name = "one-vs-one" if k == 2 and self.code in codes.NAMES else self.code
@@ -202,14 +201,14 @@ class CoupledBase(Predictions, ABC):
 
         return fit_part
 
-    def _set_up(self, classes: NDArray, combiner: Combiner, code: NDArray[np.int8]) -> None:
+    def _set_up(self, classes: NDArray, combiner: Combiner, code: Code) -> None:
         """Set the attributes of a model that nothing was fitted for yet."""
         self.__dict__.pop("stream_", None)  # of partial_fit
         self.classes_, self.combiner_, self.code_ = classes, combiner, code
         self.calibration_, self.reliability_ = None, None
         self.temperature_, self.least_proba_ = 1.0, np.zeros(len(classes))
 
-    def _set_totals(self, class_totals: NDArray[np.float64]) -> None:
+    def _set_totals(self, class_totals: Floats) -> None:
         """Set the training weight of each class and of each column."""
         self.class_totals_ = class_totals
         self.weights_ = np.maximum(class_totals @ (self.code_ != 0), FLOOR)

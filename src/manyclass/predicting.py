@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from manyclass._lib.arrays import Code, Floats
 from manyclass._lib.jobs import check_in_memory
 from manyclass._lib.rows import blocks_of_rows
 from manyclass._lib.sklearn import check_any_rows, n_samples
@@ -72,13 +73,13 @@ class Predictions(ClassifierMixin, BaseEstimator):
     _row_blocks: ClassVar[RowBlocks] = RowBlocks()
 
     classes_: NDArray
-    code_: NDArray[np.int8]
+    code_: Code
     bank_: Any
     calibration_: Calibration | None
     combiner_: Combiner
-    weights_: NDArray[np.float64]
+    weights_: Floats
     temperature_: float
-    least_proba_: NDArray[np.float64]
+    least_proba_: Floats
     reliability_: Any
     n_jobs: int | None
 
@@ -197,7 +198,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
     def _before_predicting(self) -> None:
         """Raise or warn if predictions are not final."""
 
-    def _class_values(self, X, only_winner: bool = False) -> NDArray[np.float64]:
+    def _class_values(self, X, only_winner: bool = False) -> Floats:
         """Return the class values of the combiner, or only the index of the highest."""
         check_is_fitted(self)
         self._before_predicting()
@@ -214,13 +215,8 @@ class Predictions(ClassifierMixin, BaseEstimator):
         return answer
 
     def _by_blocks(
-        self,
-        X,
-        of_block: Callable[[NDArray, Any], NDArray],
-        width: int,
-        *,
-        calibrated: bool = True,
-    ) -> NDArray[np.float64]:
+        self, X, of_block: Callable[[NDArray, Any], NDArray], width: int, *, calibrated: bool = True
+    ) -> Floats:
         """Score, calibrate and combine a block of rows at a time."""
         check_is_fitted(self)
         check_in_memory(X, len(self.classes_))
@@ -247,7 +243,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "bank_")
 
-    def _combine(self, values: NDArray[np.float64], rows=None) -> Combination:
+    def _combine(self, values: Floats, rows=None) -> Combination:
         """Combine values of the given rows of X."""
         weights = self.weights_
         if self.reliability_ is not None:

@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted
 from manyclass._lib.sklearn import check_shared_parameters
 from manyclass._lib.weights import class_weights, without_negative
@@ -253,7 +254,7 @@ class CoupledSVC(CoupledBase):
         return 0 if self._bank().converged else 1
 
     @property
-    def probA_(self) -> NDArray[np.float64]:
+    def probA_(self) -> Floats:
         """Slopes of the sigmoids, by pairs.
 
         The first class of a pair has the probability ``1 / (1 + exp(probA_ * f + probB_))``. f
@@ -263,11 +264,11 @@ class CoupledSVC(CoupledBase):
         return self._sigmoids()[0]
 
     @property
-    def probB_(self) -> NDArray[np.float64]:
+    def probB_(self) -> Floats:
         """Constant terms of the sigmoids, by pairs; see ``probA_``."""
         return self._sigmoids()[1]
 
-    def _sigmoids(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _sigmoids(self) -> tuple[Floats, Floats]:
         check_is_fitted(self)
         pairs = pair_columns(self.code_)
         if pairs is None or type(self.calibration_) is not Sigmoid:
@@ -286,7 +287,7 @@ class CoupledSVC(CoupledBase):
         return self._bank().n_iter[self._as_in_svc()[0]].astype(np.int32)
 
     @property
-    def intercept_(self) -> NDArray[np.float64]:
+    def intercept_(self) -> Floats:
         """Constant terms of the machines."""
         columns, signs = self._as_in_svc()
         return self._bank().intercept[columns] * signs
@@ -301,11 +302,11 @@ class CoupledSVC(CoupledBase):
         coef = coef.toarray() if hasattr(coef, "toarray") else coef
         return self._as_fitted(coef[columns] * signs[:, None])
 
-    def _as_fitted(self, array: NDArray[np.float64]):
+    def _as_fitted(self, array: Floats):
         """Return a sparse matrix where SVC does."""
         return csr_matrix(array) if self._bank().sparse else array
 
-    def _as_in_svc(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def _as_in_svc(self) -> tuple[Places, Floats]:
         """Return the columns in SVC's order, and the signs that make them SVC's.
 
         A code given as a matrix may have pairs in any order and with either sign. In SVC the first

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Code, Flags, Floats
 from manyclass.calibration.pooling import Pooled, pool_scores, sort_columns
 from manyclass.scores.column_blocks import ColumnBlock, ColumnBlocks
 
@@ -20,12 +20,7 @@ CACHED_ENTRIES = 2**15
 class Calibration(ABC):
     """Maps the scores of all columns to probabilities of their positive sides."""
 
-    def fit(
-        self,
-        scores: NDArray[np.float64],
-        sides: NDArray[np.int8],
-        weights: NDArray[np.float64],
-    ) -> Calibration:
+    def fit(self, scores: Floats, sides: Code, weights: Floats) -> Calibration:
         """Fit every column on out-of-sample scores.
 
         Parameters
@@ -70,13 +65,11 @@ class Calibration(ABC):
         """Fit the columns of a block."""
 
     @abstractmethod
-    def _fit_empty_columns(self, empty: NDArray[np.bool_], pooled: Pooled) -> None:
+    def _fit_empty_columns(self, empty: Flags, pooled: Pooled) -> None:
         """Fit the columns without scores of a side on the pooled scores of all others."""
 
     @abstractmethod
-    def enforce_monotone(
-        self, positive: NDArray[np.float64], negative: NDArray[np.float64]
-    ) -> None:
+    def enforce_monotone(self, positive: Floats, negative: Floats) -> None:
         """Force the calibration to be non-decreasing.
 
         If the positive side has lower out-of-sample scores than the negative side, the column
@@ -89,9 +82,7 @@ class Calibration(ABC):
         """
 
     @abstractmethod
-    def transform(
-        self, scores: NDArray[np.float64], out: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
+    def transform(self, scores: Floats, out: Floats | None = None) -> Floats:
         """Return probabilities of shape (n, l), NaN where the score is NaN.
 
         They are written to ``out`` if given, which may be ``scores`` itself.

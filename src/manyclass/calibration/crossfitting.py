@@ -6,15 +6,12 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.weights import class_sizes
 from manyclass.calibration.base import Calibration
 from manyclass.scores.folds import folds_again
 from manyclass.scores.out_of_sample import OutOfSampleScores, row_blocks
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 def calibrate(
@@ -41,8 +38,8 @@ def left_out_probabilities(
     calibration: Calibration | None,
     method: type[Calibration] | None,
     scores: OutOfSampleScores,
-    rows: Indices,
-) -> Iterator[tuple[Indices, Floats]]:
+    rows: Places,
+) -> Iterator[tuple[Places, Floats]]:
     """Yield some rows at a time, and their probabilities by calibrations fitted without them.
 
     With few samples, a calibration overfits its own training scores: its probabilities for them
@@ -77,8 +74,8 @@ def left_out_probabilities(
 
 
 def _probabilities(
-    calibration: Calibration | None, scores: OutOfSampleScores, rows: Indices
-) -> Iterator[tuple[Indices, Floats]]:
+    calibration: Calibration | None, scores: OutOfSampleScores, rows: Places
+) -> Iterator[tuple[Places, Floats]]:
     """Yield some rows at a time, and their calibrated scores."""
     for block in row_blocks(rows, scores.n_columns):
         r = scores[block]
@@ -86,8 +83,8 @@ def _probabilities(
 
 
 def _rows_to_leave_out(
-    scores: OutOfSampleScores, rows: Indices, few_of_a_class: int = 20
-) -> list[Indices]:
+    scores: OutOfSampleScores, rows: Places, few_of_a_class: int = 20
+) -> list[Places]:
     """Return the rows of each fold; no fold if samples are not few, or single in each class.
 
     ``few_of_a_class`` is the average number of samples below which a calibration overfits.

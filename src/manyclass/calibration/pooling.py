@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Code, Flags, Floats
 from manyclass.scores.column_blocks import ColumnBlock, ColumnBlocks
 
-Pooled = tuple[NDArray[np.float64], NDArray[np.int8], NDArray[np.float64]]
+Pooled = tuple[Floats, Code, Floats]
 """Scores, sides and weights, each of shape (m,)."""
 
 
-def sort_columns(block: ColumnBlock) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def sort_columns(block: ColumnBlock) -> tuple[Flags, Flags]:
     """Return which columns lack scores of a side, and which have scores of both sides.
 
     Two kinds of columns are neither. If all scores are infinite, the column is certain. If no
@@ -29,7 +29,7 @@ def sort_columns(block: ColumnBlock) -> tuple[NDArray[np.bool_], NDArray[np.bool
     return ~both & ~certain & ~_untrained(block), both
 
 
-def _untrained(block: ColumnBlock) -> NDArray[np.bool_]:
+def _untrained(block: ColumnBlock) -> Flags:
     """Return which columns learned nothing: no sample has weight, and all scores are 0."""
     _, _, scores, sides, weights = block
     takes_part, is_zero = sides != 0, scores == 0
@@ -39,7 +39,7 @@ def _untrained(block: ColumnBlock) -> NDArray[np.bool_]:
     return np.asarray(exists & ~weighted & ~nonzero)
 
 
-def pool_scores(blocks: ColumnBlocks, chosen: NDArray[np.bool_], most: int = 2**20) -> Pooled:
+def pool_scores(blocks: ColumnBlocks, chosen: Flags, most: int = 2**20) -> Pooled:
     """Return scores, sides and weights of the chosen columns, row by row, as one column.
 
     Parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Floats
 from manyclass.calibration.base import CACHED_ENTRIES, FARTHEST, Calibration
 from manyclass.calibration.kernels.sigmoids import HEAVIEST, fit_sigmoids
 from manyclass.calibration.tails import compress_tails, median_sizes
@@ -75,7 +76,7 @@ class Sigmoid(Calibration):
                 np.reciprocal(block, out=block)
         return r
 
-    def _prepare(self, scores: NDArray[np.float64]) -> None:
+    def _prepare(self, scores: Floats) -> None:
         """Change scores in place before the sigmoids are applied."""
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Flags, Floats
 from manyclass.calibration.base import CACHED_ENTRIES
 
-Floats = NDArray[np.float64]
 
-
-def median_sizes(scores: Floats, usable: NDArray[np.bool_], weights: Floats) -> Floats:
+def median_sizes(scores: Floats, usable: Flags, weights: Floats) -> Floats:
     """Return the weighted median of the absolute usable scores, for every column.
 
     A sample of weight two counts as two samples. The result is infinite, which means no

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
+
+from manyclass._lib.arrays import Floats, Places
 
 # Spacing of float64 numbers at 1: smaller probabilities count as this much.
 FLOOR = np.finfo(np.float64).eps
@@ -15,9 +16,7 @@ TEMPERATURES = (0.05, 20.0)
 SURPRISED = 0.005
 
 
-def fit_temperature(
-    p: NDArray[np.float64], y: NDArray[np.intp], weights: NDArray[np.float64] | None = None
-) -> float:
+def fit_temperature(p: Floats, y: Places, weights: Floats | None = None) -> float:
     """Return the power s for which p_i^s, renormalised, has the least log-loss.
 
     Coupled probabilities are under-confident: the pairs that do not involve the
@@ -92,9 +91,7 @@ def rows_for_temperature(k: int, n_columns: int) -> int:
     return min(5000, max(1000, 10_000_000 // max(n_columns, 4 * k)))
 
 
-def least_probabilities(
-    class_counts: NDArray[np.intp], class_totals: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def least_probabilities(class_counts: Places, class_totals: Floats) -> Floats:
     """Return the lower bound of each class probability: 0, unless the class has a single sample.
 
     A single sample cannot be left out, and a power that fits the other classes may reduce the
@@ -121,9 +118,7 @@ def least_probabilities(
     return np.where(class_counts == 1, 0.5 * share / share.sum(), 0.0)
 
 
-def apply_temperature(
-    p: NDArray[np.float64], s: float, least: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
+def apply_temperature(p: Floats, s: float, least: Floats | None = None) -> Floats:
     """Return p_i^s, renormalised, and mixed with the lower bounds ``least`` if given.
 
     The sum stays 1. Without lower bounds, the order of the classes stays, too.

@@ -6,23 +6,24 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 
 
 class ColumnBlock(NamedTuple):
     """Out-of-sample scores of a few columns, for the rows that take part in any of them."""
 
     columns: slice
-    rows: NDArray[np.intp]
+    rows: Places
     """In ascending order, shape (m,)."""
-    scores: NDArray[np.float64]
+    scores: Floats
     """NaN where there is no out-of-sample score, shape (m, w)."""
-    sides: NDArray[np.int8]
+    sides: Code
     """+1 and -1; 0 where the sample takes no part in the column, shape (m, w)."""
-    weights: NDArray[np.float64]
+    weights: Floats
     """Sample weights, shape (m,)."""
 
-    def usable(self) -> NDArray[np.bool_]:
+    def usable(self) -> Flags:
         """Return which scores are known and belong to samples with weight that take part."""
         return ~np.isnan(self.scores) & (self.weights > 0)[:, None] & (self.sides != 0)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.messages import some_quoted, warn
 from manyclass._lib.rows import is_by_columns, take_rows
 from manyclass._lib.weights import class_sizes
@@ -28,12 +29,8 @@ REMEDY = (
 
 
 def calibration_rows(
-    y: NDArray[np.intp],
-    weights: NDArray[np.float64],
-    *,
-    enough: int = 10_000,
-    of_a_class: int = 400,
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    y: Places, weights: Floats, *, enough: int = 10_000, of_a_class: int = 400
+) -> tuple[Places, Floats]:
     """Choose the rows that calibration is fitted on, and their weights.
 
     Up to ``enough`` rows, these are all rows. Beyond that, a sigmoid has only two parameters and
@@ -69,13 +66,8 @@ def calibration_rows(
 
 
 def out_of_sample_scores(
-    bank: Bank,
-    fit: Callable[[NDArray[np.intp]], Bank],
-    X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
-    folds: Iterable[Fold],
-) -> NDArray[np.float64]:
+    bank: Bank, fit: Callable[[Places], Bank], X, y: Places, code: Code, folds: Iterable[Fold]
+) -> Floats:
     """Return scores (n, l) of the training set, from models that did not see the sample.
 
     Parameters
@@ -124,14 +116,14 @@ class CrossFittedScores(OutOfSampleScores):
     def __init__(
         self,
         bank: Bank | None,
-        fit: Callable[[NDArray[np.intp]], Bank],
+        fit: Callable[[Places], Bank],
         X,
-        y: NDArray[np.intp],
-        code: NDArray[np.int8],
-        weights: NDArray[np.float64],
+        y: Places,
+        code: Code,
+        weights: Floats,
         folds: Iterable[Fold],
         *,
-        fold_numbers: NDArray[np.intp] | None = None,
+        fold_numbers: Places | None = None,
         enough: int | None = None,
         block_entries: int = 2**22,
     ):
@@ -155,14 +147,14 @@ class CrossFittedScores(OutOfSampleScores):
         with np.errstate(invalid="ignore"):
             self._left_out /= count
 
-    def _constant_scores(self) -> NDArray[np.float64]:
+    def _constant_scores(self) -> Floats:
         """Return the scores of columns that have only one side: the same for every row."""
         if not self._constant.any():
             return np.empty(0)
         row = take_rows(self.X, np.arange(1))
         return self.bank.scores(row, where=self._constant[None, :])[0, self._constant]
 
-    def _add_fold(self, fold_bank: Bank, test: NDArray[np.intp], count: NDArray[np.int32]) -> None:
+    def _add_fold(self, fold_bank: Bank, test: Places, count: NDArray[np.int32]) -> None:
         # A column that has only one side in all data has the same score in every fold, also in
         # a fold that leaves this side out.
         usable = self._constant | ~fold_bank.constant
@@ -176,13 +168,13 @@ class CrossFittedScores(OutOfSampleScores):
             self._left_out[places[kept]] += scores[needed]
             count[places[kept]] += 1
 
-    def _places(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _places(self, rows: Places) -> Places:
         """Return where the left-out scores of these rows are stored, row by row."""
         lengths = self._start[rows + 1] - self._start[rows]
         before = np.cumsum(lengths) - lengths
         return np.repeat(self._start[rows] - before, lengths) + np.arange(lengths.sum())
 
-    def complete_rows(self) -> NDArray[np.intp]:
+    def complete_rows(self) -> Places:
         """Return the rows that have a score in every column."""
         missing = np.concatenate([[0], np.cumsum(np.isnan(self._left_out))])[self._start]
         return np.flatnonzero(np.diff(missing) == 0)
@@ -208,7 +200,7 @@ class CrossFittedScores(OutOfSampleScores):
             raise ValueError(message)
         warn(message)
 
-    def _scored(self) -> NDArray[np.bool_]:
+    def _scored(self) -> Flags:
         """Return which classes have any score in the columns they take part in, shape (k, l)."""
         scored = self.code != 0
         ends = np.cumsum(np.bincount(self.y, minlength=len(self.code)))
@@ -218,7 +210,7 @@ class CrossFittedScores(OutOfSampleScores):
             own[own] = ~np.isnan(scores).all(axis=0)
         return scored
 
-    def __getitem__(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    def __getitem__(self, rows: Places) -> Floats:
         """Return the scores (m, l) of these rows, NaN where there is none."""
         takes_part = self.code[self.y[rows]] != 0
         if takes_part.all():
@@ -229,7 +221,7 @@ class CrossFittedScores(OutOfSampleScores):
         scores[takes_part] = self._left_out[self._places(rows)]
         return scores
 
-    def _bank_scores(self, rows: NDArray[np.intp], where: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _bank_scores(self, rows: Places, where: Flags) -> Floats:
         """Return the scores of the bank itself.
 
         If X is stored by columns, rows are copies: they are taken a quarter of X at a time.
@@ -243,16 +235,14 @@ class CrossFittedScores(OutOfSampleScores):
             return self.bank.scores(self.X, where=where)
         return self.bank.scores_at(self.X, rows, where=where)
 
-    def dense(self) -> NDArray[np.float64]:
+    def dense(self) -> Floats:
         """Return all scores at once, shape (n, l)."""
         out = np.empty((len(self.y), self.n_columns))
         for rows in row_blocks(np.arange(len(self.y)), self.n_columns, self.block_entries):
             out[rows] = self[rows]
         return out
 
-    def column_blocks(
-        self, weights: NDArray[np.float64], most_columns: int = 16
-    ) -> Iterator[ColumnBlock]:
+    def column_blocks(self, weights: Floats, most_columns: int = 16) -> Iterator[ColumnBlock]:
         """Yield the left-out scores of at most 16 columns at a time, for calibration."""
         takes_part, n_columns = self.code != 0, self.n_columns
         before = np.zeros(len(self.code), dtype=np.intp)  # columns of each class so far
@@ -270,9 +260,7 @@ class CrossFittedScores(OutOfSampleScores):
             before += own.sum(axis=1)
 
 
-def _compare_sides(
-    code: NDArray[np.int8], scored: NDArray[np.bool_]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _compare_sides(code: Code, scored: Flags) -> tuple[Flags, Flags]:
     """Return which columns have scores of both sides, and the classes of sides without scores.
 
     Parameters
@@ -291,7 +279,7 @@ def _compare_sides(
     return positive & negative, lacks
 
 
-def _missing_scores(missed: NDArray[np.bool_], classes: NDArray) -> str:
+def _missing_scores(missed: Flags, classes: NDArray) -> str:
     """Name the classes that miss scores; ``missed`` says in which columns, shape (k, l)."""
     if not missed.any():
         return "cv leaves out no sample while all its columns keep both of their sides."

@@ -11,23 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, check_cv
 
+from manyclass._lib.arrays import Flags, Places
 from manyclass._lib.messages import some_quoted, warn
 
 # Number of folds if none is given: the default of scikit-learn's cross-validation.
 FOLDS = 5
 
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+Fold = tuple[Places, Places]
 """Training rows and test rows."""
 
 
 def make_folds(
     cv,
     X,
-    y: NDArray[np.intp],
+    y: Places,
     classes: NDArray,
     split_params: Mapping[str, Any] | None = None,
     warn: bool = True,
-    used: NDArray[np.bool_] | None = None,
+    used: Flags | None = None,
 ) -> list[Fold]:
     """Return the training and test rows of each fold.
 
@@ -58,7 +59,7 @@ def is_number_of_folds(cv) -> bool:
 
 
 def folds_of_splitter(
-    cv, X, y: NDArray[np.intp], split_params: Mapping[str, Any] | None = None
+    cv, X, y: Places, split_params: Mapping[str, Any] | None = None
 ) -> list[Fold]:
     """Return the folds of a splitter or of an iterable of splits."""
     splits = check_cv(cv, y, classifier=True).split(X, y, **(split_params or {}))
@@ -66,12 +67,7 @@ def folds_of_splitter(
 
 
 def stratified_folds(
-    n_folds: int,
-    y: NDArray[np.intp],
-    classes: NDArray,
-    *,
-    warn: bool = True,
-    used: NDArray[np.bool_] | None = None,
+    n_folds: int, y: Places, classes: NDArray, *, warn: bool = True, used: Flags | None = None
 ) -> list[Fold]:
     """Return shuffled folds, stratified by class.
 
@@ -103,7 +99,7 @@ def stratified_folds(
     return [(rows[np.setdiff1d(np.arange(len(y)), test)], rows[test]) for test in held_out]
 
 
-def _as_indices(rows, n: int) -> NDArray[np.intp]:
+def _as_indices(rows, n: int) -> Places:
     """Return the rows of a split as non-negative indices; masks and lists are allowed."""
     rows = np.asarray(rows)
     if rows.dtype == np.bool_ and rows.shape == (n,):
@@ -121,7 +117,7 @@ def _is_beyond(rows: NDArray, n: int) -> bool:
     return bool(rows.max() >= n or rows.min() < -n)
 
 
-def fold_numbers(folds: Iterable[Fold], n: int) -> NDArray[np.intp] | None:
+def fold_numbers(folds: Iterable[Fold], n: int) -> Places | None:
     """Return the number of the fold that leaves each row out, -1 for none.
 
     None if a row is left out several times.
@@ -135,10 +131,7 @@ def fold_numbers(folds: Iterable[Fold], n: int) -> NDArray[np.intp] | None:
 
 
 def folds_again(
-    numbers: NDArray[np.intp] | None,
-    y: NDArray[np.intp],
-    n_classes: int,
-    most_folds: int = 10,
+    numbers: Places | None, y: Places, n_classes: int, most_folds: int = 10
 ) -> list[Fold]:
     """Return folds for learning from out-of-sample scores: the folds that the scores come from.
 
@@ -164,7 +157,7 @@ def folds_again(
     return stratified_folds(FOLDS, y, np.arange(n_classes), warn=False)
 
 
-def warn_single(y: NDArray[np.intp], classes: NDArray) -> None:
+def warn_single(y: Places, classes: NDArray) -> None:
     """Warn about classes with a single sample, which cannot be left out."""
     single = classes[np.bincount(y, minlength=len(classes)) == 1]
     if len(single) == 0:

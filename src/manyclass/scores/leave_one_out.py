@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass.banks import Bank, Untrusted
 from manyclass.scores.crossfit import CrossFittedScores
 from manyclass.scores.folds import FOLDS, stratified_folds
@@ -17,18 +17,18 @@ from manyclass.scores.out_of_sample import DenseScores, OutOfSampleScores
 
 WEAK = "the scores of samples left out are hardly, or not, on their own side"
 
-FitPart = Callable[[NDArray[np.intp] | None, NDArray[np.bool_] | None], Bank]
+FitPart = Callable[[Places | None, Flags | None], Bank]
 
 
 def leave_one_out(
     bank: Bank,
     fit: FitPart,
     X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
-    weights: NDArray[np.float64],
-    rows: NDArray[np.intp] | None = None,
-    row_weights: NDArray[np.float64] | None = None,
+    y: Places,
+    code: Code,
+    weights: Floats,
+    rows: Places | None = None,
+    row_weights: Floats | None = None,
 ) -> tuple[OutOfSampleScores, str | None]:
     """Return scores of training samples by machines that were fitted without the sample.
 
@@ -80,7 +80,7 @@ def leave_one_out(
     return DenseScores(values, y[rows], code, row_weights), remark
 
 
-def _are_many(columns: NDArray[np.bool_], few: int = 20, share: float = 0.05) -> bool:
+def _are_many(columns: Flags, few: int = 20, share: float = 0.05) -> bool:
     """Whether it is cheaper to fit all columns again than the given ones by themselves.
 
     A choice: one LIBSVM call for all pairs costs about as much as 20 pairs, or 5 % of them, one
@@ -89,23 +89,18 @@ def _are_many(columns: NDArray[np.bool_], few: int = 20, share: float = 0.05) ->
     return bool(columns.sum() > min(max(few, share * len(columns)), len(columns) / 2))
 
 
-def _all_columns(fit: FitPart) -> Callable[[NDArray[np.intp]], Bank]:
+def _all_columns(fit: FitPart) -> Callable[[Places], Bank]:
     return lambda train: fit(train, None)
 
 
-def _some_rows(
-    scores: OutOfSampleScores, rows: NDArray[np.intp], weights: NDArray[np.float64]
-) -> OutOfSampleScores:
+def _some_rows(scores: OutOfSampleScores, rows: Places, weights: Floats) -> OutOfSampleScores:
     if len(rows) == len(scores.y):
         return scores
     return DenseScores(scores[rows], scores.y[rows], scores.code, weights)
 
 
 def _replace_columns(
-    values: NDArray[np.float64],
-    rows: NDArray[np.intp],
-    refitted: OutOfSampleScores,
-    columns: NDArray[np.intp],
+    values: Floats, rows: Places, refitted: OutOfSampleScores, columns: Places
 ) -> None:
     """Replace values (m, l) of rows in some columns, where the samples take part in them."""
     place = np.full(len(refitted.y), -1)
@@ -116,9 +111,7 @@ def _replace_columns(
         values[to[i], columns[block.columns][j]] = block.scores[i, j]
 
 
-def _by_formula(
-    bank: Bank, X, y, code, weights, rows
-) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_], list[str]]:
+def _by_formula(bank: Bank, X, y, code, weights, rows) -> tuple[Floats | None, Flags, list[str]]:
     """Return scores (m, l) if there are any, the unreliable columns, and the reasons."""
     doubtful, reasons = np.zeros(code.shape[1], dtype=np.bool_), []
     try:
@@ -133,12 +126,8 @@ def _by_formula(
 
 
 def weakly_separated(
-    scores: NDArray[np.float64],
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
-    weights: NDArray[np.float64],
-    standard_errors: float = 3.0,
-) -> NDArray[np.bool_]:
+    scores: Floats, y: Places, code: Code, weights: Floats, standard_errors: float = 3.0
+) -> Flags:
     """Return which columns do not clearly score their positive side higher.
 
     Leaving a sample out moves the constant term towards the other side. With few samples, or

@@ -8,10 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass.scores.column_blocks import ColumnBlock
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class OutOfSampleScores(ABC):
@@ -32,13 +30,7 @@ class OutOfSampleScores(ABC):
         Number of the fold that left each row out, -1 for none. None if there is no such number.
     """
 
-    def __init__(
-        self,
-        y: Indices,
-        code: NDArray[np.int8],
-        weights: Floats,
-        fold_numbers: Indices | None = None,
-    ):
+    def __init__(self, y: Places, code: Code, weights: Floats, fold_numbers: Places | None = None):
         self.y, self.code, self.weights = y, code, weights
         self.fold_numbers = fold_numbers
 
@@ -48,11 +40,11 @@ class OutOfSampleScores(ABC):
         return self.code.shape[1]
 
     @abstractmethod
-    def complete_rows(self) -> Indices:
+    def complete_rows(self) -> Places:
         """Return the rows that have a score in every column."""
 
     @abstractmethod
-    def __getitem__(self, rows: Indices) -> Floats:
+    def __getitem__(self, rows: Places) -> Floats:
         """Return a copy of the scores (m, l) of these rows."""
 
     @abstractmethod
@@ -106,11 +98,11 @@ class DenseScores(OutOfSampleScores):
     def __init__(
         self,
         scores: Floats,
-        y: Indices,
-        code: NDArray[np.int8],
+        y: Places,
+        code: Code,
         weights: Floats,
-        fold_numbers: Indices | None = None,
-        sides: NDArray[np.int8] | None = None,
+        fold_numbers: Places | None = None,
+        sides: Code | None = None,
     ):
         super().__init__(y, code, weights, fold_numbers)
         self._scores, self._sides = scores, sides
@@ -137,13 +129,13 @@ class DenseScores(OutOfSampleScores):
         """Do nothing: rows are left out one by one here, never a whole class."""
 
 
-def row_blocks(rows: Indices, n_columns: int, entries: int = 2**22) -> list[Indices]:
+def row_blocks(rows: Places, n_columns: int, entries: int = 2**22) -> list[Places]:
     """Split rows into blocks with at most ``entries`` scores each: 32 MB by default."""
     size = max(1, entries // n_columns)
     return [rows[first : first + size] for first in range(0, len(rows), size)]
 
 
-def check_no_nan(scores: Floats, rows: Indices, where: NDArray[np.bool_] | None = None) -> None:
+def check_no_nan(scores: Floats, rows: Places, where: Flags | None = None) -> None:
     """Raise a ``ValueError`` for the first NaN among the scores of a bank.
 
     Parameters

@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Floats, Places
+
 # Rows of each class that are kept and used if possible. A choice: the number of scores of a side
 # that a column needs to be calibrated alone.
 LEAST_OF_A_CLASS = 10
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
+Array = Floats
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,13 @@ class Reservoir:
 
     scores: Array
     """Shape (m, l); NaN if a column had no model yet."""
-    y: Indices
+    y: Places
     weights: Array
-    turn: Indices
+    turn: Places
     """Number of rows of the class that came before this one."""
-    places: Indices
+    places: Places
     """Where the rows of each class are stored, shape (k, capacity); -1 for free slots."""
-    offered: Indices
+    offered: Places
     """Number of rows of each class that came, shape (k,)."""
     offered_weight: Array
     seed: int
@@ -59,7 +60,7 @@ class Reservoir:
     def __len__(self) -> int:
         return len(self.y)
 
-    def choose(self, y: Indices) -> tuple[Indices, Indices, Indices]:
+    def choose(self, y: Places) -> tuple[Places, Places, Places]:
         """Return which rows of a batch to keep, their slots, and their turns.
 
         Random numbers are drawn for each class separately: the names of the classes have no
@@ -82,11 +83,7 @@ class Reservoir:
         return np.concatenate(rows), np.concatenate(slots), np.concatenate(turns)
 
     def add(
-        self,
-        y: Indices,
-        weights: Array,
-        chosen: tuple[Indices, Indices, Indices],
-        scores: Array,
+        self, y: Places, weights: Array, chosen: tuple[Places, Places, Places], scores: Array
     ) -> Reservoir:
         """Return a reservoir with the chosen rows of a batch added, and all of its rows counted."""
         rows, slots, turns = chosen
@@ -107,7 +104,7 @@ class Reservoir:
             offered_weight=self.offered_weight + np.bincount(y, weights, minlength=k),
         )
 
-    def later_half(self) -> tuple[Array, Indices, Array]:
+    def later_half(self) -> tuple[Array, Places, Array]:
         """Return scores, classes and weights of the later half of the rows of each class.
 
         If fewer than 10 rows of a class are left, all of its rows are used. The weights of a
@@ -138,7 +135,7 @@ def capacity(
     return int(min(max(fit, LEAST_OF_A_CLASS), most_of_a_class))
 
 
-def _put(values: NDArray, size: int, at: Indices, new: NDArray) -> NDArray:
+def _put(values: NDArray, size: int, at: Places, new: NDArray) -> NDArray:
     """Return a copy of ``values``, resized and with new entries."""
     out = np.empty((size, *values.shape[1:]), dtype=values.dtype)
     out[: len(values)] = values

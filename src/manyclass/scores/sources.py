@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.messages import quoted, warn
 from manyclass.banks import Bank
 from manyclass.scores.crossfit import CrossFittedScores, calibration_rows
@@ -32,12 +33,7 @@ class ScoreSource(ABC):
 
     @abstractmethod
     def make_folds(
-        self,
-        X,
-        y: NDArray[np.intp],
-        classes: NDArray,
-        split_params: Mapping[str, Any],
-        used: NDArray[np.bool_],
+        self, X, y: Places, classes: NDArray, split_params: Mapping[str, Any], used: Flags
     ) -> list[Fold]:
         """Return the folds, if any; warn about classes that cannot be left out.
 
@@ -58,9 +54,9 @@ class ScoreSource(ABC):
         bank: Bank,
         fit: FitPart,
         X,
-        y: NDArray[np.intp],
-        code: NDArray[np.int8],
-        weights: NDArray[np.float64],
+        y: Places,
+        code: Code,
+        weights: Floats,
         folds: list[Fold],
         *,
         enough: int | None = None,
