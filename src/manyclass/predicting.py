@@ -27,15 +27,8 @@ from manyclass.scores.out_of_sample import check_no_nan
 class RowBlocks:
     """How many rows to predict at a time.
 
-    Parameters
-    ----------
-    entries : int
-        Scores held at a time: 2 MB.
-    many_columns : int
-        With more columns than this, blocks have up to ``rows`` rows or ``many_entries`` scores.
-    rows : int
-    many_entries : int
-        32 MB.
+    ``entries`` scores are held at a time: 2 MB. With more than ``many_columns`` columns, blocks
+    have up to ``rows`` rows or ``many_entries`` scores, 32 MB.
     """
 
     entries: int = 2**18

@@ -19,12 +19,7 @@ def calibrate(
 ) -> Calibration:
     """Fit a non-decreasing calibration of every column.
 
-    Parameters
-    ----------
-    method : subclass of Calibration
-    scores : OutOfSampleScores
-    weights : array of shape (n,), optional
-        Sample weights, if not those of the scores.
+    ``weights`` (n,) replace those of the scores.
     """
     weights = scores.weights if weights is None else weights
     calibration = method()
@@ -46,21 +41,9 @@ def left_out_probabilities(
     are too good, and a temperature fitted on these would be too confident. With at least twenty
     samples of a class, on average, the calibration of all samples is used.
 
-    Parameters
-    ----------
-    calibration : Calibration or None
-        Fitted on all samples; None if the scores are probabilities.
-    method : subclass of Calibration or None
-        How to calibrate without some of the samples; None to use ``calibration`` for all.
-    scores : OutOfSampleScores
-    rows : int array of shape (m,)
-        Rows that have scores in all columns. Rows that no fold leaves out are skipped, if there
-        are others.
-
-    Yields
-    ------
-    rows : int array
-    r : array of shape (rows, l)
+    ``calibration`` is fitted on all samples; None if the scores are probabilities. ``method``
+    calibrates without some of the samples; None uses ``calibration`` for all. ``rows`` have scores
+    in all columns. Rows that no fold leaves out are skipped, if there are others.
     """
     tests = _rows_to_leave_out(scores, rows)
     if method is None or not tests:

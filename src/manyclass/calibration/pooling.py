@@ -42,14 +42,7 @@ def _untrained(block: ColumnBlock) -> Flags:
 def pool_scores(blocks: ColumnBlocks, chosen: Flags, most: int = 2**20) -> Pooled:
     """Return scores, sides and weights of the chosen columns, row by row, as one column.
 
-    Parameters
-    ----------
-    blocks : callable
-        Returns the blocks of all columns.
-    chosen : bool array of shape (l,)
-        The columns to pool.
-    most : int
-        If there are more scores, only every second, third and so on is kept.
+    If there are more than ``most`` scores, only every second, third and so on is kept.
     """
     parts, width = [], len(chosen)
     n_scores = sum(np.count_nonzero(block.usable() & chosen[block.columns]) for block in blocks())

@@ -14,12 +14,7 @@ def median_sizes(scores: Floats, usable: Flags, weights: Floats) -> Floats:
     A sample of weight two counts as two samples. The result is infinite, which means no
     compression, if a column has no score or if half of its scores are 0.
 
-    Parameters
-    ----------
-    scores : array of shape (n, l)
-    usable : bool array of shape (n, l)
-    weights : array of shape (n,)
-        Finite sample weights.
+    Weights must be finite.
     """
     medians = np.full(scores.shape[1], np.inf)
     for column, used in enumerate(usable.T):
@@ -40,21 +35,7 @@ def compress_tails(scores: Floats, limits: Floats, out: Floats | None = None) ->
 
     The order of the scores stays. The function is smooth: its slope at the limit is 1.
 
-    Parameters
-    ----------
-    scores : array of shape (n, l)
-    limits : array of shape (l,)
-        Positive; infinity leaves a column unchanged.
-    out : array of shape (n, l), optional
-        Where to write, which may be ``scores`` itself.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.calibration.tails import compress_tails
-    >>> scores = np.array([[-100.0], [-2.0], [0.5], [10.0]])
-    >>> compress_tails(scores, np.array([2.0])).round(2).ravel()
-    array([-9.82, -2.  ,  0.5 ,  5.22])
+    An infinite limit leaves a column unchanged. ``out`` may be ``scores`` itself.
     """
     compressed = np.empty(scores.shape) if out is None else out
     rows = max(1, CACHED_ENTRIES // scores.shape[1])

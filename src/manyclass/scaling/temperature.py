@@ -81,12 +81,6 @@ def rows_for_temperature(k: int, n_columns: int) -> int:
 
     5000, or fewer if that is more than ten million scores (2020 for one-vs-one with 100
     classes), but at least 1000.
-
-    Examples
-    --------
-    >>> from manyclass.scaling.temperature import rows_for_temperature
-    >>> rows_for_temperature(10, 45), rows_for_temperature(100, 4950)
-    (5000, 2020)
     """
     return min(5000, max(1000, 10_000_000 // max(n_columns, 4 * k)))
 
@@ -99,20 +93,7 @@ def least_probabilities(class_counts: Places, class_totals: Floats) -> Floats:
     sample of the class is one half before any trial. So half of the class's share in the
     training set is the lower bound.
 
-    Parameters
-    ----------
-    class_counts : int array of shape (k,)
-        Training samples of each class that have a weight.
-    class_totals : array of shape (k,)
-        Training weight of each class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.scaling.temperature import least_probabilities
-    >>> sizes = np.array([12, 12, 1])
-    >>> least_probabilities(sizes, sizes.astype(float))
-    array([0.  , 0.  , 0.02])
+    Classes are counted by their training samples that have a weight.
     """
     share = class_totals / class_totals.max()  # first, as sums may overflow
     return np.where(class_counts == 1, 0.5 * share / share.sum(), 0.0)

@@ -37,16 +37,7 @@ def calibration_rows(
     needs no more than some hundred samples of each class. They are spread evenly over the rows
     of the class, and their weights add up to the weight of the class.
 
-    Parameters
-    ----------
-    y : int array of shape (n,)
-        Class indices.
-    weights : array of shape (n,)
-        Sample weights.
-    enough : int
-        Number of rows that is always used in full.
-    of_a_class : int
-        Number of rows of each class that is kept at least, however many classes there are.
+    At least ``of_a_class`` rows of each class are kept, however many classes there are.
     """
     used = np.flatnonzero(weights > 0)
     if len(used) <= enough:
@@ -96,21 +87,10 @@ class CrossFittedScores(OutOfSampleScores):
     part in. These are n (k - 1) numbers for one-vs-one codes and never more than n l. All other
     scores are computed by the bank. A few million scores are held at a time.
 
-    Parameters
-    ----------
-    bank : Bank or None
-        Fitted on all rows. Without a bank, only scores of samples in the columns that they take
-        part in are available, and all columns must have two sides.
-    fit, X, y, code, folds
-        As in :func:`out_of_sample_scores`.
-    weights : array of shape (n,)
-        Sample weights.
-    fold_numbers : int array of shape (n,), optional
-        See :class:`~manyclass.scores.out_of_sample.OutOfSampleScores`.
-    enough : int, optional
-        No more folds are fitted after this number of rows has been left out.
-    block_entries : int
-        Scores computed at a time: 32 MB by default.
+    Without a bank, only scores of samples in the columns that they take part in are available, and
+    all columns must have two sides. No more folds are fitted after ``enough`` rows have been left
+    out. ``block_entries`` scores are computed at a time: 32 MB by default. For the other parameters
+    see :func:`out_of_sample_scores`.
     """
 
     def __init__(
@@ -263,16 +243,8 @@ class CrossFittedScores(OutOfSampleScores):
 def _compare_sides(code: Code, scored: Flags) -> tuple[Flags, Flags]:
     """Return which columns have scores of both sides, and the classes of sides without scores.
 
-    Parameters
-    ----------
-    code : int8 array of shape (k, l)
-    scored : bool array of shape (k, l)
-        Which classes have scores in which columns.
-
-    Returns
-    -------
-    has_both : bool array of shape (l,)
-    lacks : bool array of shape (k, l)
+    ``scored`` (k, l) says which classes have scores in which columns. The results have the shapes
+    (l,) and (k, l).
     """
     positive, negative = ((scored & (code == side)).any(axis=0) for side in (1, -1))
     lacks = ((code > 0) & ~positive) | ((code < 0) & ~negative)

@@ -138,15 +138,7 @@ def folds_again(
     Rows that were left out together are left out together again. So copies of a sample, or the
     members of a group, are never on both sides. Without fold numbers, new folds are made.
 
-    Parameters
-    ----------
-    numbers : int array of shape (n,) or None
-        Number of the fold that left each row out, -1 for none.
-    y : int array of shape (n,)
-        Class indices.
-    n_classes : int
-    most_folds : int
-        If there are more folds, several are left out at a time, so that there are five.
+    If there are more than ``most_folds``, several are left out at a time, so that there are five.
     """
     if numbers is not None:
         each = np.unique(numbers[numbers >= 0])

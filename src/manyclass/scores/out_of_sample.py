@@ -138,13 +138,7 @@ def row_blocks(rows: Places, n_columns: int, entries: int = 2**22) -> list[Place
 def check_no_nan(scores: Floats, rows: Places, where: Flags | None = None) -> None:
     """Raise a ``ValueError`` for the first NaN among the scores of a bank.
 
-    Parameters
-    ----------
-    scores : array of shape (n, l)
-    rows : int array of shape (n,)
-        Row numbers for the message.
-    where : bool array of shape (n, l), optional
-        The scores to check; all by default.
+    ``rows`` (n,) are the row numbers for the message; ``where`` (n, l) are the scores to check.
     """
     missing = np.isnan(scores)
     if where is not None:

@@ -123,13 +123,7 @@ def capacity(
 ) -> int:
     """Return how many rows of a class are kept.
 
-    Parameters
-    ----------
-    n_classes, n_columns : int
-    most_of_a_class : int
-        Upper limit.
-    entries : int
-        Scores of all classes together, 64 MB by default; but each class has room for 10 rows.
+    All classes together have ``entries`` scores, 64 MB by default; but each has room for 10 rows.
     """
     fit = entries // (n_classes * n_columns)
     return int(min(max(fit, LEAST_OF_A_CLASS), most_of_a_class))

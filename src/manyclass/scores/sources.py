@@ -37,15 +37,8 @@ class ScoreSource(ABC):
     ) -> list[Fold]:
         """Return the folds, if any; warn about classes that cannot be left out.
 
-        Parameters
-        ----------
-        X, y : training data; y holds class indices
-        classes : array of shape (k,)
-            Names of the classes.
-        split_params : mapping
-            Further arguments of the splitter.
-        used : bool array of shape (n,)
-            Rows that have a weight.
+        ``used`` are the rows that have a weight, ``split_params`` further arguments of the
+        splitter.
         """
 
     @abstractmethod
@@ -64,19 +57,9 @@ class ScoreSource(ABC):
     ) -> OutOfSampleScores | None:
         """Return out-of-sample scores.
 
-        Parameters
-        ----------
-        bank : Bank
-            Fitted on all rows.
-        fit : callable
-            Fits a bank of the same kind on the rows and columns that it is given; None means
-            all.
-        X, y, code, weights : as the bank was fitted on
-        folds : what :meth:`make_folds` returned
-        enough : int, optional
-            Number of left-out rows after which no more folds need to be fitted.
-        all_rows : bool, default=False
-            Whether scores of all rows are needed, and not only enough for a calibration.
+        The first arguments are those of :func:`~manyclass.scores.leave_one_out.leave_one_out`. No
+        more folds are fitted after ``enough`` rows have been left out. ``all_rows`` asks for scores
+        of all rows, and not only enough for a calibration.
         """
 
 
@@ -168,16 +151,7 @@ def _crossfit(bank, fit: FitPart, X, y, code, weights, folds, enough=None) -> Cr
 
 
 def resolve_cv(cv) -> ScoreSource:
-    """Return the source of out-of-sample scores that ``cv`` means; sources are passed through.
-
-    Examples
-    --------
-    >>> from manyclass.scores.sources import resolve_cv
-    >>> resolve_cv(5)
-    StratifiedFolds(n_folds=5)
-    >>> resolve_cv(None).gives_scores
-    False
-    """
+    """Return the source of out-of-sample scores that ``cv`` means; sources are passed through."""
     if cv is None:
         return NoScores()
     if isinstance(cv, str):
