@@ -116,28 +116,25 @@ class PartialFitMixin(RoutingMixin, Predictions):
 
         Notes
         -----
-        Calibration, temperature and trained combiners need scores of rows that the models
-        have not learned. Every batch but the first is scored before it is learned. Up to
-        400 rows of each class are kept with their scores, fewer if that is more than 64 MB,
-        but at least 10. If a class is full, a new row replaces a random one, so that newer
-        rows are more likely to be kept; and only the later half of the rows of a class is
-        used. These scores still come from models that had learned less than the present
-        ones: after few batches, probabilities are less confident than they should be. Do
-        not pass the same rows twice: their scores would not be out of sample, and
-        probabilities would be over-confident. ``cv`` is not used, except that ``None``
-        means no calibration and no temperature.
+        Calibration, temperature and trained combiners need scores of rows that the models have not
+        learned. Every batch but the first is scored before it is learned. Up to 400 rows of each
+        class are kept with their scores, fewer if that is more than 64 MB, but at least 10. If a
+        class is full, a new row replaces a random one, so that newer rows are more likely to be
+        kept; and only the later half of the rows of a class is used. These scores still come from
+        models that had learned less than the present ones: after few batches, probabilities are
+        less confident than they should be. Do not pass the same rows twice: their scores would not
+        be out of sample, and probabilities would be over-confident. ``cv`` is not used, except that
+        ``None`` means no calibration and no temperature.
 
-        Calibration, temperature and trained combiners are fitted again whenever a twentieth
-        of the kept rows is new. Columns with fewer than 10 scores of a side use the
-        calibration of all other columns together. If no column has more, margins are read
-        as log-odds; a temperature needs 50 rows; and until then, predictions warn that they
-        are provisional: pass the data in several batches. The calibration of ``fit`` stays
-        in use until all columns have enough scores, or until as much data as ``fit`` saw has
-        been learned again.
+        Calibration, temperature and trained combiners are fitted again whenever a twentieth of the
+        kept rows is new. Columns with fewer than 10 scores of a side use the calibration of all
+        other columns together. If no column has more, margins are read as log-odds; a temperature
+        needs 50 rows; and until then, predictions warn that they are provisional: pass the data in
+        several batches. The calibration of ``fit`` stays in use until all columns have enough
+        scores, or until as much data as ``fit`` saw has been learned again.
 
-        A column that has seen only one of its sides is certain of that side. So a class
-        without samples so far has almost no probability, unless the columns contradict each
-        other.
+        A column that has seen only one of its sides is certain of that side. So a class without
+        samples so far has almost no probability, unless the columns contradict each other.
 
         Examples
         --------

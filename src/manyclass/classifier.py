@@ -297,11 +297,10 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         one and Platt's sigmoid otherwise; ``None`` uses ``predict_proba`` unchanged.
         Label decoders use scores unchanged.
     cv : int, splitter, iterable of splits, "loo" or None, default=5
-        Folds for the out-of-sample scores that calibration, temperature and trained
-        combiners are fitted on. "loo" is analytic leave-one-out, for
-        :class:`~sklearn.svm.SVC`, :class:`~sklearn.svm.NuSVC` and
-        :class:`~manyclass.learners.KernelLogisticRegression`: nothing is fitted
-        twice, except columns where it is not reliable, which a warning reports.
+        Folds for the out-of-sample scores that calibration, temperature and trained combiners are
+        fitted on. "loo" is analytic leave-one-out, for :class:`~sklearn.svm.SVC`,
+        :class:`~sklearn.svm.NuSVC` and :class:`~manyclass.learners.KernelLogisticRegression`:
+        nothing is fitted twice, except columns where it is not reliable, which a warning reports.
         ``None`` means no out-of-sample scores.
     temperature : bool, default=True
         Raise the coupled probabilities to the power that fits the out-of-sample

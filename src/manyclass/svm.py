@@ -28,11 +28,10 @@ from manyclass.combiners.base import Combiner
 class CoupledSVC(CoupledBase):
     """C-support vector classification with calibrated class probabilities.
 
-    The successor of ``SVC(probability=True)``: replace the class name. One call of
-    LIBSVM fits all pairs of classes. Analytic leave-one-out gives the scores that
-    the sigmoids and the temperature are fitted on, so that no machine is fitted
-    twice. The pairs are coupled by the rule that LIBSVM uses, solved exactly. The
-    label is always that of the largest probability.
+    The successor of ``SVC(probability=True)``: replace the class name. One call of LIBSVM fits all
+    pairs of classes. Analytic leave-one-out gives the scores that the sigmoids and the temperature
+    are fitted on, so that no machine is fitted twice. The pairs are coupled by the rule that LIBSVM
+    uses, solved exactly. The label is always that of the largest probability.
 
     Parameters
     ----------
@@ -53,15 +52,13 @@ class CoupledSVC(CoupledBase):
     random_state : int, RandomState or None, default=None
         Seed of random codes.
     code : str, array-like or callable, default="one-vs-one"
-        See :class:`CoupledClassifier`. Codes other than one-vs-one fit one machine
-        per column.
+        See :class:`CoupledClassifier`. Codes other than one-vs-one fit one machine per column.
     combiner : str or Combiner, default="wlw2"
         See :class:`CoupledClassifier`.
     calibration : {"sigmoid", "robust-sigmoid", "isotonic"}, default="sigmoid"
-        How margins become probabilities: by Platt's sigmoid, by a sigmoid that is robust to
-        long tails of the margins (:class:`~manyclass.calibration.RobustSigmoid`), or by isotonic
-        regression. For kernels other than rbf, try the robust one: its log-loss is usually
-        lower.
+        How margins become probabilities: by Platt's sigmoid, by a sigmoid that is robust to long
+        tails of the margins (:class:`~manyclass.calibration.RobustSigmoid`), or by isotonic
+        regression. For kernels other than rbf, try the robust one: its log-loss is usually lower.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
         How out-of-sample scores are computed: by analytic leave-one-out, or by folds.
         If leave-one-out is not reliable (the kernel is not positive definite, or the solver

@@ -19,12 +19,11 @@ SURPRISED = 0.005
 def fit_temperature(p: Floats, y: Places, weights: Floats | None = None) -> float:
     """Return the power s for which p_i^s, renormalised, has the least log-loss.
 
-    Coupled probabilities are under-confident: the pairs that do not involve the
-    true class dilute it. The log-loss is convex in s. In the spirit of Platt's
-    targets, additional samples, one and half a percent, are assumed to be of the
-    class that came second. Otherwise s would grow without bound where all samples
-    are right, and new data always differ a little from the training data. The
-    result is kept within [0.05, 20].
+    Coupled probabilities are under-confident: the pairs that do not involve the true class dilute
+    it. The log-loss is convex in s. In the spirit of Platt's targets, additional samples, one and
+    half a percent, are assumed to be of the class that came second. Otherwise s would grow without
+    bound where all samples are right, and new data always differ a little from the training data.
+    The result is kept within [0.05, 20].
 
     Parameters
     ----------
