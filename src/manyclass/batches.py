@@ -42,8 +42,6 @@ from manyclass.scores.reservoir import Reservoir
 # rows make the first predictions final earlier, but noisier.
 ENOUGH_ROWS = 50
 
-Array = Floats
-
 
 @dataclass(frozen=True)
 class Stream:
@@ -70,7 +68,7 @@ class PartialFitMixin(RoutingMixin, Predictions):
     """Adds ``partial_fit`` to a coupled classifier, if its estimator has it."""
 
     stream_: Stream
-    class_totals_: Array
+    class_totals_: Floats
     random_state: Any
     calibration: Any
     # Steps that the coupled classifier shares between fit and partial_fit.
@@ -80,7 +78,7 @@ class PartialFitMixin(RoutingMixin, Predictions):
     _plan: Callable[[Combiner, int], Plan]
     _bank_options: Callable[[], dict[str, Any]]
     _set_up: Callable[..., None]
-    _set_totals: Callable[[Array], None]
+    _set_totals: Callable[[Floats], None]
     _fit_calibration: Callable[..., None]
     _fit_combiner: Callable[..., None]
     _fit_temperature: Callable[..., None]
@@ -223,20 +221,11 @@ class PartialFitMixin(RoutingMixin, Predictions):
         n_columns, seeds = self.code_.shape[1], None
         if self.random_state is not None:
             seeds = check_random_state(self.random_state).randint(2**31 - 1, size=n_columns)
-        learners = [
-            fresh if isinstance(model, ConstantModel) else model
-            for model, fresh in zip(
-                self.bank_.models,
-                new_learners(self._base_estimator(), n_columns, seeds),
-                strict=True,
-            )
-        ]
-        self.stream_ = Stream(
-            learners,
-            np.tile(~self.bank_.constant, (2, 1)),
-            self._new_reservoir(seeds),
-            inherited=float(self.class_totals_.sum()),
-        )
+        fresh = new_learners(self._base_estimator(), n_columns, seeds)
+        pairs = zip(self.bank_.models, fresh, strict=True)
+        learners = [new if isinstance(model, ConstantModel) else model for model, new in pairs]
+        seen, inherited = np.tile(~self.bank_.constant, (2, 1)), float(self.class_totals_.sum())
+        self.stream_ = Stream(learners, seen, self._new_reservoir(seeds), inherited=inherited)
 
     def _new_reservoir(self, seeds: NDArray[np.int64] | None) -> Reservoir:
         k, n_columns = self.code_.shape
@@ -244,7 +233,7 @@ class PartialFitMixin(RoutingMixin, Predictions):
 
     # ------------------------------------------------------------------ learning
 
-    def _score(self, X, y: Places, weights: Array, rows: Places) -> None:
+    def _score(self, X, y: Places, weights: Floats, rows: Places) -> None:
         """Store scores of the batch, by the models before they learn it."""
         started = ~self.bank_.constant
         if len(rows) == 0 or not started.any():
@@ -257,16 +246,8 @@ class PartialFitMixin(RoutingMixin, Predictions):
         self.stream_ = replace(self.stream_, reservoir=reservoir)
 
     def _learn(self, X, y, weights, rows, params, kind: ScoreKind) -> None:
-        learners = teach(
-            self.stream_.learners,
-            X,
-            y,
-            self.code_,
-            rows,
-            params,
-            n_jobs=self.n_jobs,
-            **self._bank_options(),
-        )
+        old, options = self.stream_.learners, self._bank_options()
+        learners = teach(old, X, y, self.code_, rows, params, n_jobs=self.n_jobs, **options)
         batch = class_sizes(y, len(self.classes_), weights)
         self._set_totals(self.class_totals_ + batch)
         seen = self.stream_.seen | sides_in(self.code_, batch)
@@ -301,7 +282,11 @@ class PartialFitMixin(RoutingMixin, Predictions):
         if calibrated:
             self._fit_after_bank(scores, plan.calibration, plan.tempered, has_rows)
         elif stream.provisional:  # otherwise, the calibration in use is better
-            self.calibration_ = _log_odds_calibration(len(enough))
+            self.calibration_ = log_odds = Sigmoid()  # reads margins as log-odds
+            log_odds.slopes_, log_odds.intercepts_ = (
+                np.full(len(enough), -1.0),
+                np.zeros(len(enough)),
+            )
             self._fit_after_bank(scores, None, plan.tempered, has_rows)
 
     def _fit_after_bank(
@@ -398,14 +383,7 @@ def _indices(y: NDArray, classes: NDArray) -> Places:
     return places
 
 
-def _log_odds_calibration(n_columns: int) -> Sigmoid:
-    """Return the sigmoids that read margins as log-odds."""
-    sigmoid = Sigmoid()
-    sigmoid.slopes_, sigmoid.intercepts_ = np.full(n_columns, -1.0), np.zeros(n_columns)
-    return sigmoid
-
-
-def _enough_scores(scores: Array, sides: Code, of_a_side: int = 10) -> Flags:
+def _enough_scores(scores: Floats, sides: Code, of_a_side: int = 10) -> Flags:
     """Return which columns have at least ten scores of both sides, to be calibrated alone."""
     known = ~np.isnan(scores)
     positive, negative = (known & (sides > 0)).sum(axis=0), (known & (sides < 0)).sum(axis=0)

@@ -125,14 +125,11 @@ class CoupledBase(Predictions, ABC):
         """Return X and y, checked to have the same length and the right dimensions."""
         check_in_memory(X)
         check_targets(y)
-        any_rows = self._takes_any_rows()
+        any_rows = takes_any_rows(self._base_estimator())
         X = check_any_rows(self, X, reset=reset, sparse=sparse, of_any_shape=any_rows)
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         return (X, y) if is_by_columns(X) else indexable(X, y)  # which would convert it
-
-    def _takes_any_rows(self) -> bool:
-        return takes_any_rows(self._base_estimator())
 
     def _make_combiner_and_code(self, k: int) -> tuple[Combiner, Code, NDArray[np.int64] | None]:
         """Return the combiner, the code, and a seed for each column."""
@@ -159,14 +156,8 @@ class CoupledBase(Predictions, ABC):
     def _plan(self, combiner: Combiner, k: int) -> Plan:
         """Check the parameters, and return what has to be fitted."""
         check_n_jobs(self.n_jobs)
-        return make_plan(
-            self._base_estimator(),
-            combiner,
-            k,
-            calibration=self.calibration,
-            cv=self.cv,
-            temperature=self.temperature,
-        )
+        parameters = {name: getattr(self, name) for name in ("calibration", "cv", "temperature")}
+        return make_plan(self._base_estimator(), combiner, k, **parameters)
 
     def _weigh(self, X, labels, sample_weight, fit_params):
         """Return the sample weights, the arguments of the estimator, and all routed arguments."""
@@ -183,21 +174,12 @@ class CoupledBase(Predictions, ABC):
         """Return a function that fits a bank on some rows and columns; None means all."""
         estimator = self._base_estimator()
         options = dict(self._bank_options(), **routed.get("bank", {}))
+        options.update(fit_params=fit_params, n_jobs=self.n_jobs, borrow=True)
 
         def fit_part(rows, columns) -> Bank:
-            return fit_bank(
-                estimator,
-                X,
-                y,
-                code if columns is None else code[:, columns],
-                plan.kind,
-                rows=rows,
-                fit_params=fit_params,
-                seeds=seeds if seeds is None or columns is None else seeds[columns],
-                n_jobs=self.n_jobs,
-                borrow=True,
-                **options,
-            )
+            part = code if columns is None else code[:, columns]
+            own = seeds if seeds is None or columns is None else seeds[columns]
+            return fit_bank(estimator, X, y, part, plan.kind, rows=rows, seeds=own, **options)
 
         return fit_part
 
@@ -263,10 +245,8 @@ class CoupledBase(Predictions, ABC):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         base = get_tags(self._base_estimator())
-        tags.input_tags.sparse = base.input_tags.sparse
-        tags.input_tags.allow_nan = base.input_tags.allow_nan
-        tags.input_tags.categorical = base.input_tags.categorical
-        tags.input_tags.pairwise = base.input_tags.pairwise
+        for name in ("sparse", "allow_nan", "categorical", "pairwise"):
+            setattr(tags.input_tags, name, getattr(base.input_tags, name))
         return tags
 
 

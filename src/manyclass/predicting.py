@@ -16,6 +16,7 @@ from manyclass._lib.arrays import Code, Floats
 from manyclass._lib.jobs import check_in_memory
 from manyclass._lib.rows import blocks_of_rows
 from manyclass._lib.sklearn import check_any_rows, n_samples
+from manyclass.banks import takes_any_rows
 from manyclass.calibration import Calibration
 from manyclass.combiners.base import Combination, Combiner, resolve
 from manyclass.combiners.coupling.base import couple_blocks, read_columns, warn_unconverged
@@ -75,6 +76,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
     least_proba_: Floats
     reliability_: Any
     n_jobs: int | None
+    _base_estimator: Callable[[], Any]
 
     def predict(self, X):
         """Return the most probable class of each row (decoders: the class with the highest score).
@@ -176,15 +178,11 @@ class Predictions(ClassifierMixin, BaseEstimator):
         """
 
         def of_block(values, rows):
-            return couple_blocks(
-                self.combiner_,
-                read_columns(values),
-                len(values),
-                self.code_,
-                self.weights_,
-                self.n_jobs,
-                with_incoherence=True,
-            ).incoherence[:, None]
+            read, fitted = read_columns(values), (self.code_, self.weights_, self.n_jobs)
+            coupled = couple_blocks(
+                self.combiner_, read, len(values), *fitted, with_incoherence=True
+            )
+            return coupled.incoherence[:, None]
 
         return self._by_blocks(X, of_block, 1)[:, 0]
 
@@ -216,9 +214,8 @@ class Predictions(ClassifierMixin, BaseEstimator):
         if getattr(X, "ndim", 0) == 2 and X.shape[0] == 0:  # possible for parts of large data
             validate_data(self, X, reset=False, skip_check_array=True)
             return np.empty((0, width))
-        X = check_any_rows(
-            self, X, reset=False, sparse=("csr", "csc"), of_any_shape=self._takes_any_rows()
-        )
+        any_rows = takes_any_rows(self._base_estimator())
+        X = check_any_rows(self, X, reset=False, sparse=("csr", "csc"), of_any_shape=any_rows)
         out = np.empty((n_samples(X), width))
         scores_of = self.bank_.scorer()
         for place, block in blocks_of_rows(X, self._row_blocks.size(self.code_.shape[1])):
@@ -228,10 +225,6 @@ class Predictions(ClassifierMixin, BaseEstimator):
                 self.calibration_.transform(values, out=values)
             out[place] = of_block(values, block)
         return out
-
-    def _takes_any_rows(self) -> bool:
-        """Whether rows may be of any type and shape."""
-        return False
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "bank_")

@@ -320,18 +320,8 @@ class CoupledSVC(CoupledBase):
     # ------------------------------------------------------------------ for CoupledBase
 
     def _base_estimator(self) -> SVC:
-        return SVC(
-            C=self.C,
-            kernel=self.kernel,
-            degree=self.degree,
-            gamma=self.gamma,
-            coef0=self.coef0,
-            shrinking=self.shrinking,
-            tol=self.tol,
-            cache_size=self.cache_size,
-            verbose=self.verbose,
-            max_iter=self.max_iter,
-        )
+        shared = "C kernel degree gamma coef0 shrinking tol cache_size verbose max_iter".split()
+        return SVC(**{name: getattr(self, name) for name in shared})
 
     def _check_input(self, X, y):
         check_shared_parameters(self, SVC)

@@ -46,11 +46,8 @@ def calibration_rows(
     counts = np.bincount(y[used], minlength=n_classes)
     quota = np.minimum(counts, max(of_a_class, enough // n_classes))
     by_class = np.split(used[np.argsort(y[used], kind="stable")], np.cumsum(counts)[:-1])
-    chosen = np.sort(
-        np.concatenate(
-            [rows[np.arange(m) * len(rows) // m] for rows, m in zip(by_class, quota, strict=True)]
-        )
-    )
+    pairs = zip(by_class, quota, strict=True)
+    chosen = np.sort(np.concatenate([rows[np.arange(m) * len(rows) // m] for rows, m in pairs]))
     kept = class_sizes(y[chosen], n_classes, weights[chosen])
     total = class_sizes(y, n_classes, weights)
     return chosen, weights[chosen] * total[y[chosen]] / kept[y[chosen]]
@@ -169,16 +166,23 @@ class CrossFittedScores(OutOfSampleScores):
         complete[self.complete_rows()] = True
         if self._stopped_early or complete[several[self.y]].all():  # as with stratified folds
             return
-        has_both, lacks = _compare_sides(self.code, self._scored())
+        scored = self._scored()
+        positive, negative = ((scored & (self.code == side)).any(axis=0) for side in (1, -1))
+        lacks = ((self.code > 0) & ~positive) | ((self.code < 0) & ~negative)
         missed = lacks & several[:, None]
         untempered = tempered and not complete.any()
         if not missed.any() and not untempered:
             return
-        fatal = bool(needed and missed.any() and not has_both.any())
-        message = f"{_missing_scores(missed, classes)} {_consequence(fatal, untempered)} {REMEDY}"
-        if fatal:
-            raise ValueError(message)
-        warn(message)
+        missing = _missing_scores(missed, classes)
+        if needed and missed.any() and not (positive & negative).any():
+            raise ValueError(
+                f"{missing} No column has scores of both sides, so no calibration can be fitted. "
+                f"{REMEDY}"
+            )
+        consequence = "Calibration, temperature and trained combiners do not use them."
+        if untempered:
+            consequence = "No sample has scores in all columns, so the temperature is not fitted."
+        warn(f"{missing} {consequence} {REMEDY}")
 
     def _scored(self) -> Flags:
         """Return which classes have any score in the columns they take part in, shape (k, l)."""
@@ -240,17 +244,6 @@ class CrossFittedScores(OutOfSampleScores):
             before += own.sum(axis=1)
 
 
-def _compare_sides(code: Code, scored: Flags) -> tuple[Flags, Flags]:
-    """Return which columns have scores of both sides, and the classes of sides without scores.
-
-    ``scored`` (k, l) says which classes have scores in which columns. The results have the shapes
-    (l,) and (k, l).
-    """
-    positive, negative = ((scored & (code == side)).any(axis=0) for side in (1, -1))
-    lacks = ((code > 0) & ~positive) | ((code < 0) & ~negative)
-    return positive & negative, lacks
-
-
 def _missing_scores(missed: Flags, classes: NDArray) -> str:
     """Name the classes that miss scores; ``missed`` says in which columns, shape (k, l)."""
     if not missed.any():
@@ -260,11 +253,3 @@ def _missing_scores(missed: Flags, classes: NDArray) -> str:
         f"{missed.any(axis=0).sum()} of {missed.shape[1]} columns of the code have no "
         f"out-of-sample scores of classes {some_quoted(classes[missed.any(axis=1)])}."
     )
-
-
-def _consequence(fatal: bool, untempered: bool) -> str:
-    if fatal:
-        return "No column has scores of both sides, so no calibration can be fitted."
-    if untempered:
-        return "No sample has scores in all columns, so the temperature is not fitted."
-    return "Calibration, temperature and trained combiners do not use them."

@@ -104,17 +104,15 @@ def _as_indices(rows, n: int) -> Places:
     rows = np.asarray(rows)
     if rows.dtype == np.bool_ and rows.shape == (n,):
         return np.flatnonzero(rows)
-    if rows.ndim != 1 or (len(rows) and (rows.dtype.kind not in "iu" or _is_beyond(rows, n))):
+    if rows.ndim != 1 or (
+        len(rows) and (rows.dtype.kind not in "iu" or rows.max() >= n or rows.min() < -n)
+    ):
         raise ValueError(
             f"cv has a split with rows that X does not have; X has {n} rows. Pass the indices of "
             "rows, or a mask with True or False for each row."
         )
     rows = rows.astype(np.intp)
     return np.where(rows < 0, rows + n, rows)
-
-
-def _is_beyond(rows: NDArray, n: int) -> bool:
-    return bool(rows.max() >= n or rows.min() < -n)
 
 
 def fold_numbers(folds: Iterable[Fold], n: int) -> Places | None:

@@ -62,17 +62,20 @@ def leave_one_out(
     where = "" if values is None else f" in {doubtful.sum()} of {code.shape[1]} columns"
     remark = f"analytic leave-one-out is not used{where}: {'; '.join(reasons)}."
     instead = f" {len(folds)} folds are fitted instead; cv={FOLDS} does so without this warning."
-    if values is None:
-        by_folds = CrossFittedScores(bank, _all_columns(fit), X, y, code, weights, folds)
-        return _some_rows(by_folds, rows, row_weights), remark + instead
     try:
-        if _are_many(doubtful):
-            by_folds = CrossFittedScores(bank, _all_columns(fit), X, y, code, weights, folds)
-            return _some_rows(by_folds, rows, row_weights), remark + instead
+        if values is None or _are_many(doubtful):
+            by_folds: OutOfSampleScores = CrossFittedScores(
+                bank, lambda train: fit(train, None), X, y, code, weights, folds
+            )
+            if len(rows) != len(y):
+                by_folds = DenseScores(by_folds[rows], y[rows], code, row_weights)
+            return by_folds, remark + instead
         refitted = CrossFittedScores(
             None, lambda train: fit(train, doubtful), X, y, code[:, doubtful], weights, folds
         )
     except ValueError as error:  # NuSVC, for one, may be feasible on all rows but not on fewer
+        if values is None:
+            raise
         remark = f"{remark} But folds cannot be fitted, so it is used all the same: {error}"
     else:
         _replace_columns(values, rows, refitted, np.flatnonzero(doubtful))
@@ -87,16 +90,6 @@ def _are_many(columns: Flags, few: int = 20, share: float = 0.05) -> bool:
     by one. More than half of the columns are always many.
     """
     return bool(columns.sum() > min(max(few, share * len(columns)), len(columns) / 2))
-
-
-def _all_columns(fit: FitPart) -> Callable[[Places], Bank]:
-    return lambda train: fit(train, None)
-
-
-def _some_rows(scores: OutOfSampleScores, rows: Places, weights: Floats) -> OutOfSampleScores:
-    if len(rows) == len(scores.y):
-        return scores
-    return DenseScores(scores[rows], scores.y[rows], scores.code, weights)
 
 
 def _replace_columns(

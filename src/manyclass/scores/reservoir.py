@@ -21,24 +21,22 @@ from manyclass._lib.arrays import Floats, Places
 # that a column needs to be calibrated alone.
 LEAST_OF_A_CLASS = 10
 
-Array = Floats
-
 
 @dataclass(frozen=True)
 class Reservoir:
     """Scores of rows before they were learned. It is immutable."""
 
-    scores: Array
+    scores: Floats
     """Shape (m, l); NaN if a column had no model yet."""
     y: Places
-    weights: Array
+    weights: Floats
     turn: Places
     """Number of rows of the class that came before this one."""
     places: Places
     """Where the rows of each class are stored, shape (k, capacity); -1 for free slots."""
     offered: Places
     """Number of rows of each class that came, shape (k,)."""
-    offered_weight: Array
+    offered_weight: Floats
     seed: int
 
     @classmethod
@@ -83,7 +81,7 @@ class Reservoir:
         return np.concatenate(rows), np.concatenate(slots), np.concatenate(turns)
 
     def add(
-        self, y: Places, weights: Array, chosen: tuple[Places, Places, Places], scores: Array
+        self, y: Places, weights: Floats, chosen: tuple[Places, Places, Places], scores: Floats
     ) -> Reservoir:
         """Return a reservoir with the chosen rows of a batch added, and all of its rows counted."""
         rows, slots, turns = chosen
@@ -104,7 +102,7 @@ class Reservoir:
             offered_weight=self.offered_weight + np.bincount(y, weights, minlength=k),
         )
 
-    def later_half(self) -> tuple[Array, Places, Array]:
+    def later_half(self) -> tuple[Floats, Places, Floats]:
         """Return scores, classes and weights of the later half of the rows of each class.
 
         If fewer than 10 rows of a class are left, all of its rows are used. The weights of a

@@ -31,7 +31,6 @@ class ScoreSource(ABC):
 
     gives_scores = True
 
-    @abstractmethod
     def make_folds(
         self, X, y: Places, classes: NDArray, split_params: Mapping[str, Any], used: Flags
     ) -> list[Fold]:
@@ -40,6 +39,7 @@ class ScoreSource(ABC):
         ``used`` are the rows that have a weight, ``split_params`` further arguments of the
         splitter.
         """
+        return []
 
     @abstractmethod
     def scores(
@@ -67,10 +67,6 @@ class NoScores(ScoreSource):
     """``cv=None``: nothing is left out."""
 
     gives_scores = False
-
-    def make_folds(self, X, y, classes, split_params, used):
-        """Return no folds."""
-        return []
 
     def scores(self, bank, fit, X, y, code, weights, folds, *, enough=None, all_rows=False):
         """Return None."""
@@ -137,16 +133,9 @@ class LeaveOneOut(ScoreSource):
 
 
 def _crossfit(bank, fit: FitPart, X, y, code, weights, folds, enough=None) -> CrossFittedScores:
+    data, numbers = (X, y, code, weights), fold_numbers(folds, len(y))
     return CrossFittedScores(
-        bank,
-        lambda train: fit(train, None),
-        X,
-        y,
-        code,
-        weights,
-        folds,
-        fold_numbers=fold_numbers(folds, len(y)),
-        enough=enough,
+        bank, lambda train: fit(train, None), *data, folds, fold_numbers=numbers, enough=enough
     )
 
 
