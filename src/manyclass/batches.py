@@ -31,7 +31,7 @@ from manyclass._lib.sklearn import check_sample_weight, n_samples, routing_enabl
 from manyclass._lib.weights import class_sizes, weights_in_use
 from manyclass.banks import ConstantModel, ScoreKind
 from manyclass.banks.partial_fit import bank_of, new_learners, sides_in, teach
-from manyclass.calibration import Calibration, Sigmoid
+from manyclass.calibration import Sigmoid
 from manyclass.calibration.plan import Plan
 from manyclass.combiners.base import Combiner
 from manyclass.predicting import Predictions
@@ -280,30 +280,22 @@ class PartialFitMixin(RoutingMixin, Predictions):
             stream, fitted_at=n_seen, inherited=0.0, provisional=stream.provisional and lacking
         )
         if calibrated:
-            self._fit_after_bank(scores, plan.calibration, plan.tempered, has_rows)
+            self._fit_after_bank(scores, plan, has_rows)
         elif stream.provisional:  # otherwise, the calibration in use is better
             self.calibration_ = log_odds = Sigmoid()  # reads margins as log-odds
-            log_odds.slopes_, log_odds.intercepts_ = (
-                np.full(len(enough), -1.0),
-                np.zeros(len(enough)),
-            )
-            self._fit_after_bank(scores, None, plan.tempered, has_rows)
+            log_odds.slopes_ = np.full(len(enough), -1.0)
+            log_odds.intercepts_ = np.zeros(len(enough))
+            self._fit_after_bank(scores, plan._replace(calibration=None), has_rows)
 
-    def _fit_after_bank(
-        self,
-        scores: OutOfSampleScores,
-        calibration: type[Calibration] | None,
-        tempered: bool,
-        has_rows: bool,
-    ) -> None:
+    def _fit_after_bank(self, scores: OutOfSampleScores, plan: Plan, has_rows: bool) -> None:
         """Fit calibration, combiner and temperature; the last two if there are enough rows."""
         if self.combiner_.learns:
             if not has_rows:
                 return
             self.combiner_ = clone(self.combiner_)
-        self._fit_calibration(scores, calibration)
+        self._fit_calibration(scores, plan.calibration)
         self._fit_combiner(scores)
-        if tempered and has_rows:
+        if plan.tempered and has_rows:
             self._fit_temperature(scores, None)
         self.least_proba_ = np.zeros(len(self.classes_))  # more samples may come
 

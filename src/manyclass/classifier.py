@@ -88,10 +88,12 @@ class CoupledBase(Predictions, ABC):
             if measure is not None:  # before folds are fitted: not all learners support it
                 evidence = self.bank_.evidence(X_bank, y, code, weights)
             data = X_bank, y, code, weights
-            enough, all_rows = self._enough_left_out(plan), measure is not None
-            scores = plan.source.scores(
-                self.bank_, fit_part, *data, folds, enough=enough, all_rows=all_rows
-            )
+            # With thousands of columns, and scores that only the temperature needs, some folds
+            # give enough rows.
+            many = code.shape[1] > self._row_blocks.many_columns
+            enough = self._rows_for_temperature() if plan.only_tempered and many else None
+            needed: Any = {"enough": enough, "all_rows": measure is not None}
+            scores = plan.source.scores(self.bank_, fit_part, *data, folds, **needed)
         if scores is not None:
             scores.check_sides(classes, needed=not plan.only_tempered, tempered=plan.tempered)
         if measure is not None:
@@ -194,15 +196,6 @@ class CoupledBase(Predictions, ABC):
         """Set the training weight of each class and of each column."""
         self.class_totals_ = class_totals
         self.weights_ = np.maximum(class_totals @ (self.code_ != 0), FLOOR)
-
-    def _enough_left_out(self, plan: Plan) -> int | None:
-        """Return after how many left-out rows folds may stop; None to fit all folds.
-
-        With thousands of columns, and scores that only the temperature needs, some folds give
-        enough rows.
-        """
-        many = self.code_.shape[1] > self._row_blocks.many_columns
-        return self._rows_for_temperature() if plan.only_tempered and many else None
 
     def _rows_for_temperature(self) -> int:
         return rows_for_temperature(*self.code_.shape)

@@ -26,17 +26,12 @@ def sort_columns(block: ColumnBlock) -> tuple[Flags, Flags]:
     positive, negative = usable & (sides > 0), usable & (sides < 0)
     both = np.asarray(positive.any(axis=0) & negative.any(axis=0))
     certain = np.asarray(usable.any(axis=0) & ~(usable & np.isfinite(scores)).any(axis=0))
-    return ~both & ~certain & ~_untrained(block), both
-
-
-def _untrained(block: ColumnBlock) -> Flags:
-    """Return which columns learned nothing: no sample has weight, and all scores are 0."""
-    _, _, scores, sides, weights = block
     takes_part, is_zero = sides != 0, scores == 0
     weighted = (takes_part & (weights > 0)[:, None]).any(axis=0)
     nonzero = ~(is_zero | np.isnan(scores)).all(axis=0)
     exists = takes_part.any(axis=0) | is_zero.any(axis=0)
-    return np.asarray(exists & ~weighted & ~nonzero)
+    untrained = np.asarray(exists & ~weighted & ~nonzero)
+    return ~both & ~certain & ~untrained, both
 
 
 def pool_scores(blocks: ColumnBlocks, chosen: Flags, most: int = 2**20) -> Pooled:

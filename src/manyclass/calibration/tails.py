@@ -19,15 +19,12 @@ def median_sizes(scores: Floats, usable: Flags, weights: Floats) -> Floats:
     medians = np.full(scores.shape[1], np.inf)
     for column, used in enumerate(usable.T):
         if used.any():
-            medians[column] = _weighted_median(np.abs(scores[used, column]), weights[used])
+            sizes = np.abs(scores[used, column])
+            order = np.argsort(sizes)
+            reached = np.cumsum(weights[used][order])
+            # A little less than one half: rounding errors of the sum must not skip a sample.
+            medians[column] = sizes[order[np.searchsorted(reached, (0.5 - 1e-9) * reached[-1])]]
     return np.where(medians > 0, medians, np.inf)
-
-
-def _weighted_median(values: Floats, weights: Floats) -> float:
-    order = np.argsort(values)
-    reached = np.cumsum(weights[order])
-    # A little less than one half: rounding errors of the sum must not skip a sample.
-    return values[order[np.searchsorted(reached, (0.5 - 1e-9) * reached[-1])]]
 
 
 def compress_tails(scores: Floats, limits: Floats, out: Floats | None = None) -> Floats:

@@ -50,20 +50,13 @@ def make_folds(
     """
     if is_number_of_folds(cv):
         return stratified_folds(cv, y, classes, warn=warn, used=used)
-    return folds_of_splitter(cv, X, y, split_params)
+    splits = check_cv(cv, y, classifier=True).split(X, y, **(split_params or {}))
+    return [(_as_indices(train, len(y)), _as_indices(test, len(y))) for train, test in splits]
 
 
 def is_number_of_folds(cv) -> bool:
     """Whether ``cv`` is a number rather than a splitter or splits."""
     return isinstance(cv, Integral) and not isinstance(cv, bool)
-
-
-def folds_of_splitter(
-    cv, X, y: Places, split_params: Mapping[str, Any] | None = None
-) -> list[Fold]:
-    """Return the folds of a splitter or of an iterable of splits."""
-    splits = check_cv(cv, y, classifier=True).split(X, y, **(split_params or {}))
-    return [(_as_indices(train, len(y)), _as_indices(test, len(y))) for train, test in splits]
 
 
 def stratified_folds(

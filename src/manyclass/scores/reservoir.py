@@ -65,7 +65,7 @@ class Reservoir:
         influence.
         """
         room = self.places.shape[1]
-        rows, slots, turns = [], [], []
+        kept = []
         for c in np.unique(y):
             of_class = np.flatnonzero(y == c)
             turn = self.offered[c] + np.arange(len(of_class))
@@ -75,10 +75,9 @@ class Reservoir:
             slot[late] = rng.integers(room, size=late.sum())
             # If several rows have the same slot, the last one stays.
             last = len(slot) - 1 - np.unique(slot[::-1], return_index=True)[1]
-            rows.append(of_class[last])
-            slots.append(slot[last])
-            turns.append(turn[last])
-        return np.concatenate(rows), np.concatenate(slots), np.concatenate(turns)
+            kept.append((of_class[last], slot[last], turn[last]))
+        rows, slots, turns = (np.concatenate(part) for part in zip(*kept, strict=True))
+        return rows, slots, turns
 
     def add(
         self, y: Places, weights: Floats, chosen: tuple[Places, Places, Places], scores: Floats

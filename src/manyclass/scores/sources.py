@@ -10,18 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass._lib.arrays import Code, Flags, Floats, Places
+from manyclass._lib.arrays import Flags, Places
 from manyclass._lib.messages import quoted, warn
 from manyclass.banks import Bank
 from manyclass.scores.crossfit import CrossFittedScores, calibration_rows
-from manyclass.scores.folds import (
-    Fold,
-    fold_numbers,
-    folds_of_splitter,
-    is_number_of_folds,
-    stratified_folds,
-    warn_single,
-)
+from manyclass.scores.folds import Fold, fold_numbers, is_number_of_folds, make_folds, warn_single
 from manyclass.scores.leave_one_out import FitPart, leave_one_out
 from manyclass.scores.out_of_sample import OutOfSampleScores
 
@@ -43,17 +36,7 @@ class ScoreSource(ABC):
 
     @abstractmethod
     def scores(
-        self,
-        bank: Bank,
-        fit: FitPart,
-        X,
-        y: Places,
-        code: Code,
-        weights: Floats,
-        folds: list[Fold],
-        *,
-        enough: int | None = None,
-        all_rows: bool = False,
+        self, bank: Bank, fit: FitPart, X, y, code, weights, folds, *, enough=None, all_rows=False
     ) -> OutOfSampleScores | None:
         """Return out-of-sample scores.
 
@@ -81,7 +64,7 @@ class Splitter(ScoreSource):
 
     def make_folds(self, X, y, classes, split_params, used):
         """Return the user's folds."""
-        return folds_of_splitter(self.cv, X, y, split_params)
+        return make_folds(self.cv, X, y, classes, split_params)
 
     def scores(self, bank, fit, X, y, code, weights, folds, *, enough=None, all_rows=False):
         """Fit every fold."""
@@ -96,7 +79,7 @@ class StratifiedFolds(ScoreSource):
 
     def make_folds(self, X, y, classes, split_params, used):
         """Return stratified folds."""
-        return stratified_folds(self.n_folds, y, classes, used=used)
+        return make_folds(self.n_folds, X, y, classes, used=used)
 
     def scores(self, bank, fit, X, y, code, weights, folds, *, enough=None, all_rows=False):
         """Fit the folds until enough rows have been left out."""
