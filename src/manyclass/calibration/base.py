@@ -8,7 +8,7 @@ import numpy as np
 
 from manyclass._lib.arrays import Code, Flags, Floats
 from manyclass.calibration.pooling import Pooled, pool_scores, sort_columns
-from manyclass.scores.column_blocks import ColumnBlock, ColumnBlocks
+from manyclass.scores.out_of_sample import ColumnBlock, ColumnBlocks
 
 # Stands for infinity in arithmetic: the largest power of ten whose products with slopes below
 # 1e8 are finite float64 numbers.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from manyclass._lib.arrays import Code, Flags, Floats
-from manyclass.scores.column_blocks import ColumnBlock, ColumnBlocks
+from manyclass.scores.out_of_sample import ColumnBlock, ColumnBlocks
 
 Pooled = tuple[Floats, Code, Floats]
 """Scores, sides and weights, each of shape (m,)."""

@@ -18,9 +18,8 @@ from manyclass._lib.messages import some_quoted, warn
 from manyclass._lib.rows import is_by_columns, take_rows
 from manyclass._lib.weights import class_sizes
 from manyclass.banks import Bank
-from manyclass.scores.column_blocks import ColumnBlock
 from manyclass.scores.folds import Fold
-from manyclass.scores.out_of_sample import OutOfSampleScores, check_no_nan, row_blocks
+from manyclass.scores.out_of_sample import ColumnBlock, OutOfSampleScores, check_no_nan, row_blocks
 
 REMEDY = (
     "Use cv=5, whose folds are stratified, or a splitter that stratifies or shuffles, such as "
