@@ -32,6 +32,7 @@ from manyclass._lib.weights import class_sizes, weights_in_use
 from manyclass.banks import ConstantModel, ScoreKind
 from manyclass.banks.partial_fit import bank_of, new_learners, sides_in, teach
 from manyclass.calibration import Sigmoid
+from manyclass.calibration.crossfitting import calibrate
 from manyclass.calibration.plan import Plan
 from manyclass.combiners.base import Combiner
 from manyclass.predicting import Predictions
@@ -79,7 +80,6 @@ class PartialFitMixin(RoutingMixin, Predictions):
     _bank_options: Callable[[], dict[str, Any]]
     _set_up: Callable[..., None]
     _set_totals: Callable[[Floats], None]
-    _fit_calibration: Callable[..., None]
     _fit_combiner: Callable[..., None]
     _fit_temperature: Callable[..., None]
 
@@ -293,7 +293,8 @@ class PartialFitMixin(RoutingMixin, Predictions):
             if not has_rows:
                 return
             self.combiner_ = clone(self.combiner_)
-        self._fit_calibration(scores, plan.calibration)
+        if plan.calibration is not None:
+            self.calibration_ = calibrate(plan.calibration, scores)
         self._fit_combiner(scores)
         if plan.tempered and has_rows:
             self._fit_temperature(scores, None)

@@ -100,7 +100,8 @@ class CoupledBase(Predictions, ABC):
             known = None if scores is None else scores.dense()
             self.reliability_ = measure.fit(X, y, code, evidence, known)
         if scores is not None:
-            self._fit_calibration(scores, plan.calibration)
+            if plan.calibration is not None:
+                self.calibration_ = calibrate(plan.calibration, scores)
             self._fit_combiner(scores)
             if plan.tempered:
                 self._fit_temperature(scores, plan.calibration)
@@ -199,12 +200,6 @@ class CoupledBase(Predictions, ABC):
 
     def _rows_for_temperature(self) -> int:
         return rows_for_temperature(*self.code_.shape)
-
-    def _fit_calibration(
-        self, scores: OutOfSampleScores, calibration: type[Calibration] | None
-    ) -> None:
-        if calibration is not None:
-            self.calibration_ = calibrate(calibration, scores)
 
     def _fit_combiner(self, scores: OutOfSampleScores) -> None:
         if not self.combiner_.learns or self.reliability_ is not None:

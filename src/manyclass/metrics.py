@@ -303,12 +303,8 @@ def bin_stated(
     used = total > 0
     # Squares of shares of the bin's weight cannot overflow; squares of weights could.
     share = np.divide(weight, total[index], out=np.zeros(len(weight)), where=used[index])
-    curve = ReliabilityCurve(
-        sums(weight * stated)[used] / total[used],
-        sums(weight * event)[used] / total[used],
-        total[used],
-    )
-    return Bins(curve, 1 / sums(share**2)[used])
+    mean, observed = (sums(weight * x)[used] / total[used] for x in (stated, event))
+    return Bins(ReliabilityCurve(mean, observed, total[used]), 1 / sums(share**2)[used])
 
 
 def _quantile_edges(stated: Floats, weight: Floats, inner: Floats) -> Floats:

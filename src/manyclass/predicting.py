@@ -54,8 +54,7 @@ def _gives_probabilities(self) -> bool:
 
 
 def _couples(self) -> bool:
-    combiner = _combiner_of(self)
-    return combiner.gives_probabilities and combiner.takes == "probabilities"
+    return _gives_probabilities(self) and _combiner_of(self).takes == "probabilities"
 
 
 class Predictions(ClassifierMixin, BaseEstimator):
@@ -231,9 +230,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
 
     def _combine(self, values: Floats, rows=None) -> Combination:
         """Combine values of the given rows of X."""
-        weights = self.weights_
-        if self.reliability_ is not None:
-            weights = self.reliability_.of(rows, values)
+        weights = self.weights_ if self.reliability_ is None else self.reliability_.of(rows, values)
         return self.combiner_.combine(values, self.code_, weights, n_jobs=self.n_jobs)
 
     @property

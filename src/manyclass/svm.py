@@ -336,9 +336,8 @@ class CoupledSVC(CoupledBase):
         passed, bank = {}, {}
         if self.class_weight is not None:
             bank["factors"] = WeightFactors(self.class_weight_, sample_weight)
-            passed["sample_weight"] = self.class_weight_[y] * (
-                1.0 if sample_weight is None else sample_weight
-            )
+            given = 1.0 if sample_weight is None else sample_weight
+            passed["sample_weight"] = self.class_weight_[y] * given
         elif sample_weight is not None:
             passed["sample_weight"] = sample_weight
         return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}), bank=bank)
@@ -355,5 +354,4 @@ class CoupledSVC(CoupledBase):
 
     def _bank(self) -> KernelBank:
         check_is_fitted(self)
-        bank: KernelBank = self.bank_
-        return bank
+        return self.bank_

@@ -78,8 +78,7 @@ def _choose_calibration(
         return response_kind(estimator, (PROBABILITY, MARGIN)), None
     if calibration in CALIBRATIONS:
         return response_kind(estimator, (MARGIN, LOG_ODDS)), CALIBRATIONS[calibration]
-    prefers_margins = is_kernel_machine(estimator)
-    kinds = (MARGIN, PROBABILITY) if prefers_margins else (PROBABILITY, MARGIN)
+    kinds = (MARGIN, PROBABILITY) if is_kernel_machine(estimator) else (PROBABILITY, MARGIN)
     kind = response_kind(estimator, kinds)
     return kind, Sigmoid if kind == MARGIN else None
 

@@ -61,8 +61,7 @@ def fit_temperature(p: Floats, y: Places, weights: Floats | None = None) -> floa
     first, curvature = slopes(1.0)
     if abs(first) <= 1e-13 * weights.sum():  # uniform: all powers give the same log-loss
         return 1.0
-    low, high = TEMPERATURES
-    s = 1.0
+    s, (low, high) = 1.0, TEMPERATURES
     for _ in range(100):  # Newton within the bracket; halve it where Newton leaves it
         low, high = (s, high) if first < 0 else (low, s)
         newton = s - first / curvature if curvature > 0 else np.inf

@@ -213,8 +213,7 @@ class CrossFittedScores(OutOfSampleScores):
             parts = np.array_split(np.arange(len(rows)), -(-4 * len(rows) // len(self.y)))
             scores = [self.bank.scores(take_rows(self.X, rows[p]), where=where[p]) for p in parts]
             return np.concatenate(scores)
-        everything = len(rows) == len(self.y) and np.array_equal(rows, np.arange(len(rows)))
-        if everything:
+        if len(rows) == len(self.y) and np.array_equal(rows, np.arange(len(rows))):
             return self.bank.scores(self.X, where=where)
         return self.bank.scores_at(self.X, rows, where=where)
 

@@ -143,10 +143,9 @@ def folds_again(
 def warn_single(y: Places, classes: NDArray) -> None:
     """Warn about classes with a single sample, which cannot be left out."""
     single = classes[np.bincount(y, minlength=len(classes)) == 1]
-    if len(single) == 0:
-        return
-    warn(
-        f"the following classes have a single sample each: {some_quoted(single)}. It cannot be "
-        "left out, so calibration, temperature and trained combiners do not use it; collect more "
-        "samples or merge the class with another."
-    )
+    if len(single) > 0:
+        warn(
+            f"the following classes have a single sample each: {some_quoted(single)}. It cannot be "
+            "left out, so calibration, temperature and trained combiners do not use it; collect "
+            "more samples or merge the class with another."
+        )

@@ -15,8 +15,6 @@ from manyclass.scores.crossfit import CrossFittedScores
 from manyclass.scores.folds import FOLDS, stratified_folds
 from manyclass.scores.out_of_sample import DenseScores, OutOfSampleScores
 
-WEAK = "the scores of samples left out are hardly, or not, on their own side"
-
 FitPart = Callable[[Places | None, Flags | None], Bank]
 
 
@@ -115,7 +113,9 @@ def _by_formula(bank: Bank, X, y, code, weights, rows) -> tuple[Floats | None, F
             return None, ~doubtful, reasons
         values, doubtful = error.scores, error.columns
     weak = weakly_separated(values, y[rows], code, weights[rows])
-    return values, doubtful | weak, reasons + [WEAK] * bool(weak.any())
+    if weak.any():
+        reasons.append("the scores of samples left out are hardly, or not, on their own side")
+    return values, doubtful | weak, reasons
 
 
 def weakly_separated(

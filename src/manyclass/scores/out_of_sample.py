@@ -53,8 +53,7 @@ class OutOfSampleScores(ABC):
     """
 
     def __init__(self, y: Places, code: Code, weights: Floats, fold_numbers: Places | None = None):
-        self.y, self.code, self.weights = y, code, weights
-        self.fold_numbers = fold_numbers
+        self.y, self.code, self.weights, self.fold_numbers = y, code, weights, fold_numbers
 
     @property
     def n_columns(self) -> int:

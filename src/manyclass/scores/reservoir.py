@@ -122,8 +122,7 @@ def capacity(
 
     All classes together have ``entries`` scores, 64 MB by default; but each has room for 10 rows.
     """
-    fit = entries // (n_classes * n_columns)
-    return int(min(max(fit, LEAST_OF_A_CLASS), most_of_a_class))
+    return int(min(max(entries // (n_classes * n_columns), LEAST_OF_A_CLASS), most_of_a_class))
 
 
 def _put(values: NDArray, size: int, at: Places, new: NDArray) -> NDArray:
