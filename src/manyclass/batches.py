@@ -23,6 +23,7 @@ from sklearn.utils.metadata_routing import MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.labels import check_labels
 from manyclass._lib.messages import quoted, some_quoted, warn
 from manyclass._lib.routing import RoutingMixin
@@ -30,7 +31,8 @@ from manyclass._lib.sklearn import check_sample_weight, n_samples, routing_enabl
 from manyclass._lib.weights import class_sizes, weights_in_use
 from manyclass.banks import ConstantModel, ScoreKind
 from manyclass.banks.partial_fit import bank_of, new_learners, sides_in, teach
-from manyclass.calibration import Calibration, Sigmoid
+from manyclass.calibration import Sigmoid
+from manyclass.calibration.crossfitting import calibrate
 from manyclass.calibration.plan import Plan
 from manyclass.combiners.base import Combiner
 from manyclass.predicting import Predictions
@@ -41,9 +43,6 @@ from manyclass.scores.reservoir import Reservoir
 # rows make the first predictions final earlier, but noisier.
 ENOUGH_ROWS = 50
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
-
 
 @dataclass(frozen=True)
 class Stream:
@@ -51,7 +50,7 @@ class Stream:
 
     learners: list[Any]
     """One for each column, including those that have seen only one side."""
-    seen: NDArray[np.bool_]
+    seen: Flags
     """Whether each has learned from its negative and positive side, shape (2, l)."""
     reservoir: Reservoir
     fitted_at: int = 0
@@ -70,18 +69,17 @@ class PartialFitMixin(RoutingMixin, Predictions):
     """Adds ``partial_fit`` to a coupled classifier, if its estimator has it."""
 
     stream_: Stream
-    class_totals_: Array
+    class_totals_: Floats
     random_state: Any
     calibration: Any
     # Steps that the coupled classifier shares between fit and partial_fit.
     _fit_or_restore: Callable[..., Any]
     _check_samples: Callable[..., tuple[Any, NDArray]]
-    _make_combiner_and_code: Callable[..., tuple[Combiner, NDArray[np.int8], Any]]
+    _make_combiner_and_code: Callable[..., tuple[Combiner, Code, Any]]
     _plan: Callable[[Combiner, int], Plan]
     _bank_options: Callable[[], dict[str, Any]]
     _set_up: Callable[..., None]
-    _set_totals: Callable[[Array], None]
-    _fit_calibration: Callable[..., None]
+    _set_totals: Callable[[Floats], None]
     _fit_combiner: Callable[..., None]
     _fit_temperature: Callable[..., None]
 
@@ -116,28 +114,25 @@ class PartialFitMixin(RoutingMixin, Predictions):
 
         Notes
         -----
-        Calibration, temperature and trained combiners need scores of rows that the models
-        have not learned. Every batch but the first is scored before it is learned. Up to
-        400 rows of each class are kept with their scores, fewer if that is more than 64 MB,
-        but at least 10. If a class is full, a new row replaces a random one, so that newer
-        rows are more likely to be kept; and only the later half of the rows of a class is
-        used. These scores still come from models that had learned less than the present
-        ones: after few batches, probabilities are less confident than they should be. Do
-        not pass the same rows twice: their scores would not be out of sample, and
-        probabilities would be over-confident. ``cv`` is not used, except that ``None``
-        means no calibration and no temperature.
+        Calibration, temperature and trained combiners need scores of rows that the models have not
+        learned. Every batch but the first is scored before it is learned. Up to 400 rows of each
+        class are kept with their scores, fewer if that is more than 64 MB, but at least 10. If a
+        class is full, a new row replaces a random one, so that newer rows are more likely to be
+        kept; and only the later half of the rows of a class is used. These scores still come from
+        models that had learned less than the present ones: after few batches, probabilities are
+        less confident than they should be. Do not pass the same rows twice: their scores would not
+        be out of sample, and probabilities would be over-confident. ``cv`` is not used, except that
+        ``None`` means no calibration and no temperature.
 
-        Calibration, temperature and trained combiners are fitted again whenever a twentieth
-        of the kept rows is new. Columns with fewer than 10 scores of a side use the
-        calibration of all other columns together. If no column has more, margins are read
-        as log-odds; a temperature needs 50 rows; and until then, predictions warn that they
-        are provisional: pass the data in several batches. The calibration of ``fit`` stays
-        in use until all columns have enough scores, or until as much data as ``fit`` saw has
-        been learned again.
+        Calibration, temperature and trained combiners are fitted again whenever a twentieth of the
+        kept rows is new. Columns with fewer than 10 scores of a side use the calibration of all
+        other columns together. If no column has more, margins are read as log-odds; a temperature
+        needs 50 rows; and until then, predictions warn that they are provisional: pass the data in
+        several batches. The calibration of ``fit`` stays in use until all columns have enough
+        scores, or until as much data as ``fit`` saw has been learned again.
 
-        A column that has seen only one of its sides is certain of that side. So a class
-        without samples so far has almost no probability, unless the columns contradict each
-        other.
+        A column that has seen only one of its sides is certain of that side. So a class without
+        samples so far has almost no probability, unless the columns contradict each other.
 
         Examples
         --------
@@ -226,20 +221,11 @@ class PartialFitMixin(RoutingMixin, Predictions):
         n_columns, seeds = self.code_.shape[1], None
         if self.random_state is not None:
             seeds = check_random_state(self.random_state).randint(2**31 - 1, size=n_columns)
-        learners = [
-            fresh if isinstance(model, ConstantModel) else model
-            for model, fresh in zip(
-                self.bank_.models,
-                new_learners(self._base_estimator(), n_columns, seeds),
-                strict=True,
-            )
-        ]
-        self.stream_ = Stream(
-            learners,
-            np.tile(~self.bank_.constant, (2, 1)),
-            self._new_reservoir(seeds),
-            inherited=float(self.class_totals_.sum()),
-        )
+        fresh = new_learners(self._base_estimator(), n_columns, seeds)
+        pairs = zip(self.bank_.models, fresh, strict=True)
+        learners = [new if isinstance(model, ConstantModel) else model for model, new in pairs]
+        seen, inherited = np.tile(~self.bank_.constant, (2, 1)), float(self.class_totals_.sum())
+        self.stream_ = Stream(learners, seen, self._new_reservoir(seeds), inherited=inherited)
 
     def _new_reservoir(self, seeds: NDArray[np.int64] | None) -> Reservoir:
         k, n_columns = self.code_.shape
@@ -247,7 +233,7 @@ class PartialFitMixin(RoutingMixin, Predictions):
 
     # ------------------------------------------------------------------ learning
 
-    def _score(self, X, y: Indices, weights: Array, rows: Indices) -> None:
+    def _score(self, X, y: Places, weights: Floats, rows: Places) -> None:
         """Store scores of the batch, by the models before they learn it."""
         started = ~self.bank_.constant
         if len(rows) == 0 or not started.any():
@@ -260,16 +246,8 @@ class PartialFitMixin(RoutingMixin, Predictions):
         self.stream_ = replace(self.stream_, reservoir=reservoir)
 
     def _learn(self, X, y, weights, rows, params, kind: ScoreKind) -> None:
-        learners = teach(
-            self.stream_.learners,
-            X,
-            y,
-            self.code_,
-            rows,
-            params,
-            n_jobs=self.n_jobs,
-            **self._bank_options(),
-        )
+        old, options = self.stream_.learners, self._bank_options()
+        learners = teach(old, X, y, self.code_, rows, params, n_jobs=self.n_jobs, **options)
         batch = class_sizes(y, len(self.classes_), weights)
         self._set_totals(self.class_totals_ + batch)
         seen = self.stream_.seen | sides_in(self.code_, batch)
@@ -302,26 +280,23 @@ class PartialFitMixin(RoutingMixin, Predictions):
             stream, fitted_at=n_seen, inherited=0.0, provisional=stream.provisional and lacking
         )
         if calibrated:
-            self._fit_after_bank(scores, plan.calibration, plan.tempered, has_rows)
+            self._fit_after_bank(scores, plan, has_rows)
         elif stream.provisional:  # otherwise, the calibration in use is better
-            self.calibration_ = _log_odds_calibration(len(enough))
-            self._fit_after_bank(scores, None, plan.tempered, has_rows)
+            self.calibration_ = log_odds = Sigmoid()  # reads margins as log-odds
+            log_odds.slopes_ = np.full(len(enough), -1.0)
+            log_odds.intercepts_ = np.zeros(len(enough))
+            self._fit_after_bank(scores, plan._replace(calibration=None), has_rows)
 
-    def _fit_after_bank(
-        self,
-        scores: OutOfSampleScores,
-        calibration: type[Calibration] | None,
-        tempered: bool,
-        has_rows: bool,
-    ) -> None:
+    def _fit_after_bank(self, scores: OutOfSampleScores, plan: Plan, has_rows: bool) -> None:
         """Fit calibration, combiner and temperature; the last two if there are enough rows."""
         if self.combiner_.learns:
             if not has_rows:
                 return
             self.combiner_ = clone(self.combiner_)
-        self._fit_calibration(scores, calibration)
+        if plan.calibration is not None:
+            self.calibration_ = calibrate(plan.calibration, scores)
         self._fit_combiner(scores)
-        if tempered and has_rows:
+        if plan.tempered and has_rows:
             self._fit_temperature(scores, None)
         self.least_proba_ = np.zeros(len(self.classes_))  # more samples may come
 
@@ -388,7 +363,7 @@ def _distinct(classes) -> NDArray:
     return np.unique(labels)
 
 
-def _indices(y: NDArray, classes: NDArray) -> Indices:
+def _indices(y: NDArray, classes: NDArray) -> Places:
     """Return the class indices of the labels."""
     places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     unknown = y[classes[places] != y]
@@ -401,16 +376,7 @@ def _indices(y: NDArray, classes: NDArray) -> Indices:
     return places
 
 
-def _log_odds_calibration(n_columns: int) -> Sigmoid:
-    """Return the sigmoids that read margins as log-odds."""
-    sigmoid = Sigmoid()
-    sigmoid.slopes_, sigmoid.intercepts_ = np.full(n_columns, -1.0), np.zeros(n_columns)
-    return sigmoid
-
-
-def _enough_scores(
-    scores: Array, sides: NDArray[np.int8], of_a_side: int = 10
-) -> NDArray[np.bool_]:
+def _enough_scores(scores: Floats, sides: Code, of_a_side: int = 10) -> Flags:
     """Return which columns have at least ten scores of both sides, to be calibrated alone."""
     known = ~np.isnan(scores)
     positive, negative = (known & (sides > 0)).sum(axis=0), (known & (sides < 0)).sum(axis=0)

@@ -17,6 +17,7 @@ from sklearn.utils import Bunch, check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_consistent_length, column_or_1d, has_fit_parameter
 
 from manyclass import codes
+from manyclass._lib.arrays import Code, Floats
 from manyclass._lib.jobs import check_in_memory, check_n_jobs, kept_on_workers
 from manyclass._lib.labels import check_targets
 from manyclass._lib.messages import quoted
@@ -87,17 +88,20 @@ class CoupledBase(Predictions, ABC):
             if measure is not None:  # before folds are fitted: not all learners support it
                 evidence = self.bank_.evidence(X_bank, y, code, weights)
             data = X_bank, y, code, weights
-            enough, all_rows = self._enough_left_out(plan), measure is not None
-            scores = plan.source.scores(
-                self.bank_, fit_part, *data, folds, enough=enough, all_rows=all_rows
-            )
+            # With thousands of columns, and scores that only the temperature needs, some folds
+            # give enough rows.
+            many = code.shape[1] > self._row_blocks.many_columns
+            enough = self._rows_for_temperature() if plan.only_tempered and many else None
+            needed: Any = {"enough": enough, "all_rows": measure is not None}
+            scores = plan.source.scores(self.bank_, fit_part, *data, folds, **needed)
         if scores is not None:
             scores.check_sides(classes, needed=not plan.only_tempered, tempered=plan.tempered)
         if measure is not None:
             known = None if scores is None else scores.dense()
             self.reliability_ = measure.fit(X, y, code, evidence, known)
         if scores is not None:
-            self._fit_calibration(scores, plan.calibration)
+            if plan.calibration is not None:
+                self.calibration_ = calibrate(plan.calibration, scores)
             self._fit_combiner(scores)
             if plan.tempered:
                 self._fit_temperature(scores, plan.calibration)
@@ -124,18 +128,13 @@ class CoupledBase(Predictions, ABC):
         """Return X and y, checked to have the same length and the right dimensions."""
         check_in_memory(X)
         check_targets(y)
-        any_rows = self._takes_any_rows()
+        any_rows = takes_any_rows(self._base_estimator())
         X = check_any_rows(self, X, reset=reset, sparse=sparse, of_any_shape=any_rows)
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         return (X, y) if is_by_columns(X) else indexable(X, y)  # which would convert it
 
-    def _takes_any_rows(self) -> bool:
-        return takes_any_rows(self._base_estimator())
-
-    def _make_combiner_and_code(
-        self, k: int
-    ) -> tuple[Combiner, NDArray[np.int8], NDArray[np.int64] | None]:
+    def _make_combiner_and_code(self, k: int) -> tuple[Combiner, Code, NDArray[np.int64] | None]:
         """Return the combiner, the code, and a seed for each column."""
         rng = check_random_state(self.random_state)
         combiner = own_copy(self.combiner)
@@ -143,7 +142,7 @@ class CoupledBase(Predictions, ABC):
         seeds = rng.randint(2**31 - 1, size=code.shape[1])
         return combiner, code, None if self.random_state is None else seeds
 
-    def _make_code(self, k: int, combiner: Combiner, rng) -> NDArray[np.int8]:
+    def _make_code(self, k: int, combiner: Combiner, rng) -> Code:
         if isinstance(self.code, str):
             # With two classes, all codes are the same single problem.
             name = "one-vs-one" if k == 2 and self.code in codes.NAMES else self.code
@@ -160,14 +159,8 @@ class CoupledBase(Predictions, ABC):
     def _plan(self, combiner: Combiner, k: int) -> Plan:
         """Check the parameters, and return what has to be fitted."""
         check_n_jobs(self.n_jobs)
-        return make_plan(
-            self._base_estimator(),
-            combiner,
-            k,
-            calibration=self.calibration,
-            cv=self.cv,
-            temperature=self.temperature,
-        )
+        parameters = {name: getattr(self, name) for name in ("calibration", "cv", "temperature")}
+        return make_plan(self._base_estimator(), combiner, k, **parameters)
 
     def _weigh(self, X, labels, sample_weight, fit_params):
         """Return the sample weights, the arguments of the estimator, and all routed arguments."""
@@ -184,53 +177,29 @@ class CoupledBase(Predictions, ABC):
         """Return a function that fits a bank on some rows and columns; None means all."""
         estimator = self._base_estimator()
         options = dict(self._bank_options(), **routed.get("bank", {}))
+        options.update(fit_params=fit_params, n_jobs=self.n_jobs, borrow=True)
 
         def fit_part(rows, columns) -> Bank:
-            return fit_bank(
-                estimator,
-                X,
-                y,
-                code if columns is None else code[:, columns],
-                plan.kind,
-                rows=rows,
-                fit_params=fit_params,
-                seeds=seeds if seeds is None or columns is None else seeds[columns],
-                n_jobs=self.n_jobs,
-                borrow=True,
-                **options,
-            )
+            part = code if columns is None else code[:, columns]
+            own = seeds if seeds is None or columns is None else seeds[columns]
+            return fit_bank(estimator, X, y, part, plan.kind, rows=rows, seeds=own, **options)
 
         return fit_part
 
-    def _set_up(self, classes: NDArray, combiner: Combiner, code: NDArray[np.int8]) -> None:
+    def _set_up(self, classes: NDArray, combiner: Combiner, code: Code) -> None:
         """Set the attributes of a model that nothing was fitted for yet."""
         self.__dict__.pop("stream_", None)  # of partial_fit
         self.classes_, self.combiner_, self.code_ = classes, combiner, code
         self.calibration_, self.reliability_ = None, None
         self.temperature_, self.least_proba_ = 1.0, np.zeros(len(classes))
 
-    def _set_totals(self, class_totals: NDArray[np.float64]) -> None:
+    def _set_totals(self, class_totals: Floats) -> None:
         """Set the training weight of each class and of each column."""
         self.class_totals_ = class_totals
         self.weights_ = np.maximum(class_totals @ (self.code_ != 0), FLOOR)
 
-    def _enough_left_out(self, plan: Plan) -> int | None:
-        """Return after how many left-out rows folds may stop; None to fit all folds.
-
-        With thousands of columns, and scores that only the temperature needs, some folds give
-        enough rows.
-        """
-        many = self.code_.shape[1] > self._row_blocks.many_columns
-        return self._rows_for_temperature() if plan.only_tempered and many else None
-
     def _rows_for_temperature(self) -> int:
         return rows_for_temperature(*self.code_.shape)
-
-    def _fit_calibration(
-        self, scores: OutOfSampleScores, calibration: type[Calibration] | None
-    ) -> None:
-        if calibration is not None:
-            self.calibration_ = calibrate(calibration, scores)
 
     def _fit_combiner(self, scores: OutOfSampleScores) -> None:
         if not self.combiner_.learns or self.reliability_ is not None:
@@ -264,10 +233,8 @@ class CoupledBase(Predictions, ABC):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         base = get_tags(self._base_estimator())
-        tags.input_tags.sparse = base.input_tags.sparse
-        tags.input_tags.allow_nan = base.input_tags.allow_nan
-        tags.input_tags.categorical = base.input_tags.categorical
-        tags.input_tags.pairwise = base.input_tags.pairwise
+        for name in ("sparse", "allow_nan", "categorical", "pairwise"):
+            setattr(tags.input_tags, name, getattr(base.input_tags, name))
         return tags
 
 
@@ -298,11 +265,10 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         one and Platt's sigmoid otherwise; ``None`` uses ``predict_proba`` unchanged.
         Label decoders use scores unchanged.
     cv : int, splitter, iterable of splits, "loo" or None, default=5
-        Folds for the out-of-sample scores that calibration, temperature and trained
-        combiners are fitted on. "loo" is analytic leave-one-out, for
-        :class:`~sklearn.svm.SVC`, :class:`~sklearn.svm.NuSVC` and
-        :class:`~manyclass.learners.KernelLogisticRegression`: nothing is fitted
-        twice, except columns where it is not reliable, which a warning reports.
+        Folds for the out-of-sample scores that calibration, temperature and trained combiners are
+        fitted on. "loo" is analytic leave-one-out, for :class:`~sklearn.svm.SVC`,
+        :class:`~sklearn.svm.NuSVC` and :class:`~manyclass.learners.KernelLogisticRegression`:
+        nothing is fitted twice, except columns where it is not reliable, which a warning reports.
         ``None`` means no out-of-sample scores.
     temperature : bool, default=True
         Raise the coupled probabilities to the power that fits the out-of-sample

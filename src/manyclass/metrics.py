@@ -15,13 +15,13 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
+from manyclass._lib.arrays import Flags, Floats, Places
 from manyclass._lib.messages import quoted, some_quoted
 
-Floats = NDArray[np.float64]
 Strategy = Literal["uniform", "quantile", "variance"]
 
 
@@ -286,7 +286,7 @@ def calibration_error(curve: ReliabilityCurve) -> float:
 
 
 def bin_stated(
-    stated: Floats, event: NDArray[np.bool_], weight: Floats, n_bins: int, strategy: Strategy
+    stated: Floats, event: Flags, weight: Floats, n_bins: int, strategy: Strategy
 ) -> Bins:
     """Bin predicted probabilities; bins are open below and closed above (Guo et al., 2017)."""
     if n_bins < 1:
@@ -303,12 +303,8 @@ def bin_stated(
     used = total > 0
     # Squares of shares of the bin's weight cannot overflow; squares of weights could.
     share = np.divide(weight, total[index], out=np.zeros(len(weight)), where=used[index])
-    curve = ReliabilityCurve(
-        sums(weight * stated)[used] / total[used],
-        sums(weight * event)[used] / total[used],
-        total[used],
-    )
-    return Bins(curve, 1 / sums(share**2)[used])
+    mean, observed = (sums(weight * x)[used] / total[used] for x in (stated, event))
+    return Bins(ReliabilityCurve(mean, observed, total[used]), 1 / sums(share**2)[used])
 
 
 def _quantile_edges(stated: Floats, weight: Floats, inner: Floats) -> Floats:
@@ -331,7 +327,7 @@ _EDGES: dict[str, Callable[[Floats, Floats, Floats], Floats]] = {
 
 def check_predictions(
     y: ArrayLike, p: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None
-) -> tuple[NDArray[np.intp], Floats, Floats]:
+) -> tuple[Places, Floats, Floats]:
     """Return the column of each sample's label, the probabilities and the weights."""
     p = _check_probabilities(p)
     labels = column_or_1d(y)

@@ -12,9 +12,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from manyclass._lib.arrays import Code, Floats
 from manyclass._lib.jobs import check_in_memory
 from manyclass._lib.rows import blocks_of_rows
 from manyclass._lib.sklearn import check_any_rows, n_samples
+from manyclass.banks import takes_any_rows
 from manyclass.calibration import Calibration
 from manyclass.combiners.base import Combination, Combiner, resolve
 from manyclass.combiners.coupling.base import couple_blocks, read_columns, warn_unconverged
@@ -26,15 +28,8 @@ from manyclass.scores.out_of_sample import check_no_nan
 class RowBlocks:
     """How many rows to predict at a time.
 
-    Parameters
-    ----------
-    entries : int
-        Scores held at a time: 2 MB.
-    many_columns : int
-        With more columns than this, blocks have up to ``rows`` rows or ``many_entries`` scores.
-    rows : int
-    many_entries : int
-        32 MB.
+    ``entries`` scores are held at a time: 2 MB. With more than ``many_columns`` columns, blocks
+    have up to ``rows`` rows or ``many_entries`` scores, 32 MB.
     """
 
     entries: int = 2**18
@@ -59,8 +54,7 @@ def _gives_probabilities(self) -> bool:
 
 
 def _couples(self) -> bool:
-    combiner = _combiner_of(self)
-    return combiner.gives_probabilities and combiner.takes == "probabilities"
+    return _gives_probabilities(self) and _combiner_of(self).takes == "probabilities"
 
 
 class Predictions(ClassifierMixin, BaseEstimator):
@@ -72,15 +66,16 @@ class Predictions(ClassifierMixin, BaseEstimator):
     _row_blocks: ClassVar[RowBlocks] = RowBlocks()
 
     classes_: NDArray
-    code_: NDArray[np.int8]
+    code_: Code
     bank_: Any
     calibration_: Calibration | None
     combiner_: Combiner
-    weights_: NDArray[np.float64]
+    weights_: Floats
     temperature_: float
-    least_proba_: NDArray[np.float64]
+    least_proba_: Floats
     reliability_: Any
     n_jobs: int | None
+    _base_estimator: Callable[[], Any]
 
     def predict(self, X):
         """Return the most probable class of each row (decoders: the class with the highest score).
@@ -182,22 +177,18 @@ class Predictions(ClassifierMixin, BaseEstimator):
         """
 
         def of_block(values, rows):
-            return couple_blocks(
-                self.combiner_,
-                read_columns(values),
-                len(values),
-                self.code_,
-                self.weights_,
-                self.n_jobs,
-                with_incoherence=True,
-            ).incoherence[:, None]
+            read, fitted = read_columns(values), (self.code_, self.weights_, self.n_jobs)
+            coupled = couple_blocks(
+                self.combiner_, read, len(values), *fitted, with_incoherence=True
+            )
+            return coupled.incoherence[:, None]
 
         return self._by_blocks(X, of_block, 1)[:, 0]
 
     def _before_predicting(self) -> None:
         """Raise or warn if predictions are not final."""
 
-    def _class_values(self, X, only_winner: bool = False) -> NDArray[np.float64]:
+    def _class_values(self, X, only_winner: bool = False) -> Floats:
         """Return the class values of the combiner, or only the index of the highest."""
         check_is_fitted(self)
         self._before_predicting()
@@ -214,22 +205,16 @@ class Predictions(ClassifierMixin, BaseEstimator):
         return answer
 
     def _by_blocks(
-        self,
-        X,
-        of_block: Callable[[NDArray, Any], NDArray],
-        width: int,
-        *,
-        calibrated: bool = True,
-    ) -> NDArray[np.float64]:
+        self, X, of_block: Callable[[NDArray, Any], NDArray], width: int, *, calibrated: bool = True
+    ) -> Floats:
         """Score, calibrate and combine a block of rows at a time."""
         check_is_fitted(self)
         check_in_memory(X, len(self.classes_))
         if getattr(X, "ndim", 0) == 2 and X.shape[0] == 0:  # possible for parts of large data
             validate_data(self, X, reset=False, skip_check_array=True)
             return np.empty((0, width))
-        X = check_any_rows(
-            self, X, reset=False, sparse=("csr", "csc"), of_any_shape=self._takes_any_rows()
-        )
+        any_rows = takes_any_rows(self._base_estimator())
+        X = check_any_rows(self, X, reset=False, sparse=("csr", "csc"), of_any_shape=any_rows)
         out = np.empty((n_samples(X), width))
         scores_of = self.bank_.scorer()
         for place, block in blocks_of_rows(X, self._row_blocks.size(self.code_.shape[1])):
@@ -240,18 +225,12 @@ class Predictions(ClassifierMixin, BaseEstimator):
             out[place] = of_block(values, block)
         return out
 
-    def _takes_any_rows(self) -> bool:
-        """Whether rows may be of any type and shape."""
-        return False
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "bank_")
 
-    def _combine(self, values: NDArray[np.float64], rows=None) -> Combination:
+    def _combine(self, values: Floats, rows=None) -> Combination:
         """Combine values of the given rows of X."""
-        weights = self.weights_
-        if self.reliability_ is not None:
-            weights = self.reliability_.of(rows, values)
+        weights = self.weights_ if self.reliability_ is None else self.reliability_.of(rows, values)
         return self.combiner_.combine(values, self.code_, weights, n_jobs=self.n_jobs)
 
     @property

@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted
 from manyclass._lib.sklearn import check_shared_parameters
 from manyclass._lib.weights import class_weights, without_negative
@@ -27,11 +28,10 @@ from manyclass.combiners.base import Combiner
 class CoupledSVC(CoupledBase):
     """C-support vector classification with calibrated class probabilities.
 
-    The successor of ``SVC(probability=True)``: replace the class name. One call of
-    LIBSVM fits all pairs of classes. Analytic leave-one-out gives the scores that
-    the sigmoids and the temperature are fitted on, so that no machine is fitted
-    twice. The pairs are coupled by the rule that LIBSVM uses, solved exactly. The
-    label is always that of the largest probability.
+    The successor of ``SVC(probability=True)``: replace the class name. One call of LIBSVM fits all
+    pairs of classes. Analytic leave-one-out gives the scores that the sigmoids and the temperature
+    are fitted on, so that no machine is fitted twice. The pairs are coupled by the rule that LIBSVM
+    uses, solved exactly. The label is always that of the largest probability.
 
     Parameters
     ----------
@@ -52,15 +52,13 @@ class CoupledSVC(CoupledBase):
     random_state : int, RandomState or None, default=None
         Seed of random codes.
     code : str, array-like or callable, default="one-vs-one"
-        See :class:`CoupledClassifier`. Codes other than one-vs-one fit one machine
-        per column.
+        See :class:`CoupledClassifier`. Codes other than one-vs-one fit one machine per column.
     combiner : str or Combiner, default="wlw2"
         See :class:`CoupledClassifier`.
     calibration : {"sigmoid", "robust-sigmoid", "isotonic"}, default="sigmoid"
-        How margins become probabilities: by Platt's sigmoid, by a sigmoid that is robust to
-        long tails of the margins (:class:`~manyclass.calibration.RobustSigmoid`), or by isotonic
-        regression. For kernels other than rbf, try the robust one: its log-loss is usually
-        lower.
+        How margins become probabilities: by Platt's sigmoid, by a sigmoid that is robust to long
+        tails of the margins (:class:`~manyclass.calibration.RobustSigmoid`), or by isotonic
+        regression. For kernels other than rbf, try the robust one: its log-loss is usually lower.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
         How out-of-sample scores are computed: by analytic leave-one-out, or by folds.
         If leave-one-out is not reliable (the kernel is not positive definite, or the solver
@@ -253,7 +251,7 @@ class CoupledSVC(CoupledBase):
         return 0 if self._bank().converged else 1
 
     @property
-    def probA_(self) -> NDArray[np.float64]:
+    def probA_(self) -> Floats:
         """Slopes of the sigmoids, by pairs.
 
         The first class of a pair has the probability ``1 / (1 + exp(probA_ * f + probB_))``. f
@@ -263,11 +261,11 @@ class CoupledSVC(CoupledBase):
         return self._sigmoids()[0]
 
     @property
-    def probB_(self) -> NDArray[np.float64]:
+    def probB_(self) -> Floats:
         """Constant terms of the sigmoids, by pairs; see ``probA_``."""
         return self._sigmoids()[1]
 
-    def _sigmoids(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _sigmoids(self) -> tuple[Floats, Floats]:
         check_is_fitted(self)
         pairs = pair_columns(self.code_)
         if pairs is None or type(self.calibration_) is not Sigmoid:
@@ -286,7 +284,7 @@ class CoupledSVC(CoupledBase):
         return self._bank().n_iter[self._as_in_svc()[0]].astype(np.int32)
 
     @property
-    def intercept_(self) -> NDArray[np.float64]:
+    def intercept_(self) -> Floats:
         """Constant terms of the machines."""
         columns, signs = self._as_in_svc()
         return self._bank().intercept[columns] * signs
@@ -301,11 +299,11 @@ class CoupledSVC(CoupledBase):
         coef = coef.toarray() if hasattr(coef, "toarray") else coef
         return self._as_fitted(coef[columns] * signs[:, None])
 
-    def _as_fitted(self, array: NDArray[np.float64]):
+    def _as_fitted(self, array: Floats):
         """Return a sparse matrix where SVC does."""
         return csr_matrix(array) if self._bank().sparse else array
 
-    def _as_in_svc(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def _as_in_svc(self) -> tuple[Places, Floats]:
         """Return the columns in SVC's order, and the signs that make them SVC's.
 
         A code given as a matrix may have pairs in any order and with either sign. In SVC the first
@@ -322,18 +320,8 @@ class CoupledSVC(CoupledBase):
     # ------------------------------------------------------------------ for CoupledBase
 
     def _base_estimator(self) -> SVC:
-        return SVC(
-            C=self.C,
-            kernel=self.kernel,
-            degree=self.degree,
-            gamma=self.gamma,
-            coef0=self.coef0,
-            shrinking=self.shrinking,
-            tol=self.tol,
-            cache_size=self.cache_size,
-            verbose=self.verbose,
-            max_iter=self.max_iter,
-        )
+        shared = "C kernel degree gamma coef0 shrinking tol cache_size verbose max_iter".split()
+        return SVC(**{name: getattr(self, name) for name in shared})
 
     def _check_input(self, X, y):
         check_shared_parameters(self, SVC)
@@ -348,9 +336,8 @@ class CoupledSVC(CoupledBase):
         passed, bank = {}, {}
         if self.class_weight is not None:
             bank["factors"] = WeightFactors(self.class_weight_, sample_weight)
-            passed["sample_weight"] = self.class_weight_[y] * (
-                1.0 if sample_weight is None else sample_weight
-            )
+            given = 1.0 if sample_weight is None else sample_weight
+            passed["sample_weight"] = self.class_weight_[y] * given
         elif sample_weight is not None:
             passed["sample_weight"] = sample_weight
         return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}), bank=bank)
@@ -367,5 +354,4 @@ class CoupledSVC(CoupledBase):
 
     def _bank(self) -> KernelBank:
         check_is_fitted(self)
-        bank: KernelBank = self.bank_
-        return bank
+        return self.bank_

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from manyclass.calibration.tails import compress_tails
+from manyclass.calibration.sigmoid import compress_tails
 
 quick = settings(deadline=None, max_examples=40)
 

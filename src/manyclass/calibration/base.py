@@ -5,10 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manyclass.calibration.pooling import Pooled, pool_scores, sort_columns
-from manyclass.scores.column_blocks import ColumnBlock, ColumnBlocks
+from manyclass._lib.arrays import Code, Flags, Floats
+from manyclass.scores.out_of_sample import ColumnBlock, ColumnBlocks
 
 # Stands for infinity in arithmetic: the largest power of ten whose products with slopes below
 # 1e8 are finite float64 numbers.
@@ -16,16 +15,14 @@ FARTHEST = 1e300
 # Scores that are transformed at a time. A choice: 256 KB, which stay in a core's cache.
 CACHED_ENTRIES = 2**15
 
+Pooled = tuple[Floats, Code, Floats]
+"""Scores, sides and weights, each of shape (m,)."""
+
 
 class Calibration(ABC):
     """Maps the scores of all columns to probabilities of their positive sides."""
 
-    def fit(
-        self,
-        scores: NDArray[np.float64],
-        sides: NDArray[np.int8],
-        weights: NDArray[np.float64],
-    ) -> Calibration:
+    def fit(self, scores: Floats, sides: Code, weights: Floats) -> Calibration:
         """Fit every column on out-of-sample scores.
 
         Parameters
@@ -70,13 +67,11 @@ class Calibration(ABC):
         """Fit the columns of a block."""
 
     @abstractmethod
-    def _fit_empty_columns(self, empty: NDArray[np.bool_], pooled: Pooled) -> None:
+    def _fit_empty_columns(self, empty: Flags, pooled: Pooled) -> None:
         """Fit the columns without scores of a side on the pooled scores of all others."""
 
     @abstractmethod
-    def enforce_monotone(
-        self, positive: NDArray[np.float64], negative: NDArray[np.float64]
-    ) -> None:
+    def enforce_monotone(self, positive: Floats, negative: Floats) -> None:
         """Force the calibration to be non-decreasing.
 
         If the positive side has lower out-of-sample scores than the negative side, the column
@@ -89,10 +84,51 @@ class Calibration(ABC):
         """
 
     @abstractmethod
-    def transform(
-        self, scores: NDArray[np.float64], out: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
+    def transform(self, scores: Floats, out: Floats | None = None) -> Floats:
         """Return probabilities of shape (n, l), NaN where the score is NaN.
 
         They are written to ``out`` if given, which may be ``scores`` itself.
         """
+
+
+def sort_columns(block: ColumnBlock) -> tuple[Flags, Flags]:
+    """Return which columns lack scores of a side, and which have scores of both sides.
+
+    Two kinds of columns are neither. If all scores are infinite, the column is certain. If no
+    sample has weight and all scores are 0, nothing was learned and the probability is 1/2.
+    """
+    _, _, scores, sides, weights = block
+    if (weights > 0).all() and np.isfinite(scores).all():  # the usual case, and a fast test
+        opposed = (sides.min(axis=0) == -1) & (sides.max(axis=0) == 1)
+        if opposed.all():
+            return ~opposed, opposed
+    usable = block.usable()
+    positive, negative = usable & (sides > 0), usable & (sides < 0)
+    both = np.asarray(positive.any(axis=0) & negative.any(axis=0))
+    certain = np.asarray(usable.any(axis=0) & ~(usable & np.isfinite(scores)).any(axis=0))
+    takes_part, is_zero = sides != 0, scores == 0
+    weighted = (takes_part & (weights > 0)[:, None]).any(axis=0)
+    nonzero = ~(is_zero | np.isnan(scores)).all(axis=0)
+    exists = takes_part.any(axis=0) | is_zero.any(axis=0)
+    untrained = np.asarray(exists & ~weighted & ~nonzero)
+    return ~both & ~certain & ~untrained, both
+
+
+def pool_scores(blocks: ColumnBlocks, chosen: Flags, most: int = 2**20) -> Pooled:
+    """Return scores, sides and weights of the chosen columns, row by row, as one column.
+
+    If there are more than ``most`` scores, only every second, third and so on is kept.
+    """
+    parts, width = [], len(chosen)
+    n_scores = sum(np.count_nonzero(block.usable() & chosen[block.columns]) for block in blocks())
+    step = -(-n_scores // most)
+    for block in blocks():
+        row, column = np.nonzero(block.usable() & chosen[block.columns])
+        place = block.rows[row] * width + column + block.columns.start
+        row, column, place = (part[place % step == 0] for part in (row, column, place))
+        f, side = block.scores[row, column], block.sides[row, column]
+        parts.append((place, f, side, block.weights[row]))
+    place, *pooled = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.argsort(place)
+    f, side, weight = (part[order] for part in pooled)
+    return f, side, weight

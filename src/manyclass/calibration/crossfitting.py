@@ -6,15 +6,12 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.weights import class_sizes
 from manyclass.calibration.base import Calibration
 from manyclass.scores.folds import folds_again
 from manyclass.scores.out_of_sample import OutOfSampleScores, row_blocks
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 def calibrate(
@@ -22,12 +19,7 @@ def calibrate(
 ) -> Calibration:
     """Fit a non-decreasing calibration of every column.
 
-    Parameters
-    ----------
-    method : subclass of Calibration
-    scores : OutOfSampleScores
-    weights : array of shape (n,), optional
-        Sample weights, if not those of the scores.
+    ``weights`` (n,) replace those of the scores.
     """
     weights = scores.weights if weights is None else weights
     calibration = method()
@@ -41,29 +33,17 @@ def left_out_probabilities(
     calibration: Calibration | None,
     method: type[Calibration] | None,
     scores: OutOfSampleScores,
-    rows: Indices,
-) -> Iterator[tuple[Indices, Floats]]:
+    rows: Places,
+) -> Iterator[tuple[Places, Floats]]:
     """Yield some rows at a time, and their probabilities by calibrations fitted without them.
 
     With few samples, a calibration overfits its own training scores: its probabilities for them
     are too good, and a temperature fitted on these would be too confident. With at least twenty
     samples of a class, on average, the calibration of all samples is used.
 
-    Parameters
-    ----------
-    calibration : Calibration or None
-        Fitted on all samples; None if the scores are probabilities.
-    method : subclass of Calibration or None
-        How to calibrate without some of the samples; None to use ``calibration`` for all.
-    scores : OutOfSampleScores
-    rows : int array of shape (m,)
-        Rows that have scores in all columns. Rows that no fold leaves out are skipped, if there
-        are others.
-
-    Yields
-    ------
-    rows : int array
-    r : array of shape (rows, l)
+    ``calibration`` is fitted on all samples; None if the scores are probabilities. ``method``
+    calibrates without some of the samples; None uses ``calibration`` for all. ``rows`` have scores
+    in all columns. Rows that no fold leaves out are skipped, if there are others.
     """
     tests = _rows_to_leave_out(scores, rows)
     if method is None or not tests:
@@ -77,8 +57,8 @@ def left_out_probabilities(
 
 
 def _probabilities(
-    calibration: Calibration | None, scores: OutOfSampleScores, rows: Indices
-) -> Iterator[tuple[Indices, Floats]]:
+    calibration: Calibration | None, scores: OutOfSampleScores, rows: Places
+) -> Iterator[tuple[Places, Floats]]:
     """Yield some rows at a time, and their calibrated scores."""
     for block in row_blocks(rows, scores.n_columns):
         r = scores[block]
@@ -86,8 +66,8 @@ def _probabilities(
 
 
 def _rows_to_leave_out(
-    scores: OutOfSampleScores, rows: Indices, few_of_a_class: int = 20
-) -> list[Indices]:
+    scores: OutOfSampleScores, rows: Places, few_of_a_class: int = 20
+) -> list[Places]:
     """Return the rows of each fold; no fold if samples are not few, or single in each class.
 
     ``few_of_a_class`` is the average number of samples below which a calibration overfits.

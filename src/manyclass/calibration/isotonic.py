@@ -37,9 +37,8 @@ class Isotonic(Calibration):
         for column, curve in enumerate(self.curves_):
             known = ~np.isnan(scores[:, column])
             if known.any():
-                r[known, column] = curve.predict(
-                    np.clip(scores[known, column], -FARTHEST, FARTHEST)
-                )
+                f = np.clip(scores[known, column], -FARTHEST, FARTHEST)
+                r[known, column] = curve.predict(f)
             r[~known, column] = np.nan
         return r
 

@@ -41,15 +41,7 @@ def make_plan(
 ) -> Plan:
     """Check the parameters of a classifier and return what has to be fitted.
 
-    Parameters
-    ----------
-    estimator : binary classifier
-    combiner : Combiner
-    n_classes : int
-    calibration : str or None
-        "auto", None or a key of ``CALIBRATIONS``.
-    cv : int, splitter, iterable of splits, "loo" or None
-    temperature : bool
+    ``calibration``, ``cv`` and ``temperature`` are parameters of :class:`CoupledClassifier`.
     """
     if not isinstance(temperature, bool | np.bool_):
         raise ValueError(f"temperature must be True or False, got {quoted(temperature)}.")
@@ -86,8 +78,7 @@ def _choose_calibration(
         return response_kind(estimator, (PROBABILITY, MARGIN)), None
     if calibration in CALIBRATIONS:
         return response_kind(estimator, (MARGIN, LOG_ODDS)), CALIBRATIONS[calibration]
-    prefers_margins = is_kernel_machine(estimator)
-    kinds = (MARGIN, PROBABILITY) if prefers_margins else (PROBABILITY, MARGIN)
+    kinds = (MARGIN, PROBABILITY) if is_kernel_machine(estimator) else (PROBABILITY, MARGIN)
     kind = response_kind(estimator, kinds)
     return kind, Sigmoid if kind == MARGIN else None
 

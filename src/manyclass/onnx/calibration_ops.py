@@ -37,7 +37,7 @@ def _sigmoids(calibration: Sigmoid) -> Piece:
 
 
 def _compressed(graph: Graph, scores: str, limits: NDArray[np.float64]) -> str:
-    """Compress long tails, as :func:`~manyclass.calibration.tails.compress_tails` does."""
+    """Compress long tails, as :func:`~manyclass.calibration.sigmoid.compress_tails` does."""
     limits = np.minimum(limits, FARTHEST)  # all finite scores are within
     sizes = graph.call("Abs", scores)
     beyond = graph.call("Sub", graph.call("Log", sizes), np.log(limits))

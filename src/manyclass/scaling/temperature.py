@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
+
+from manyclass._lib.arrays import Floats, Places
 
 # Spacing of float64 numbers at 1: smaller probabilities count as this much.
 FLOOR = np.finfo(np.float64).eps
@@ -15,17 +16,14 @@ TEMPERATURES = (0.05, 20.0)
 SURPRISED = 0.005
 
 
-def fit_temperature(
-    p: NDArray[np.float64], y: NDArray[np.intp], weights: NDArray[np.float64] | None = None
-) -> float:
+def fit_temperature(p: Floats, y: Places, weights: Floats | None = None) -> float:
     """Return the power s for which p_i^s, renormalised, has the least log-loss.
 
-    Coupled probabilities are under-confident: the pairs that do not involve the
-    true class dilute it. The log-loss is convex in s. In the spirit of Platt's
-    targets, additional samples, one and half a percent, are assumed to be of the
-    class that came second. Otherwise s would grow without bound where all samples
-    are right, and new data always differ a little from the training data. The
-    result is kept within [0.05, 20].
+    Coupled probabilities are under-confident: the pairs that do not involve the true class dilute
+    it. The log-loss is convex in s. In the spirit of Platt's targets, additional samples, one and
+    half a percent, are assumed to be of the class that came second. Otherwise s would grow without
+    bound where all samples are right, and new data always differ a little from the training data.
+    The result is kept within [0.05, 20].
 
     Parameters
     ----------
@@ -63,8 +61,7 @@ def fit_temperature(
     first, curvature = slopes(1.0)
     if abs(first) <= 1e-13 * weights.sum():  # uniform: all powers give the same log-loss
         return 1.0
-    low, high = TEMPERATURES
-    s = 1.0
+    s, (low, high) = 1.0, TEMPERATURES
     for _ in range(100):  # Newton within the bracket; halve it where Newton leaves it
         low, high = (s, high) if first < 0 else (low, s)
         newton = s - first / curvature if curvature > 0 else np.inf
@@ -82,19 +79,11 @@ def rows_for_temperature(k: int, n_columns: int) -> int:
 
     5000, or fewer if that is more than ten million scores (2020 for one-vs-one with 100
     classes), but at least 1000.
-
-    Examples
-    --------
-    >>> from manyclass.scaling.temperature import rows_for_temperature
-    >>> rows_for_temperature(10, 45), rows_for_temperature(100, 4950)
-    (5000, 2020)
     """
     return min(5000, max(1000, 10_000_000 // max(n_columns, 4 * k)))
 
 
-def least_probabilities(
-    class_counts: NDArray[np.intp], class_totals: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def least_probabilities(class_counts: Places, class_totals: Floats) -> Floats:
     """Return the lower bound of each class probability: 0, unless the class has a single sample.
 
     A single sample cannot be left out, and a power that fits the other classes may reduce the
@@ -102,28 +91,13 @@ def least_probabilities(
     sample of the class is one half before any trial. So half of the class's share in the
     training set is the lower bound.
 
-    Parameters
-    ----------
-    class_counts : int array of shape (k,)
-        Training samples of each class that have a weight.
-    class_totals : array of shape (k,)
-        Training weight of each class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manyclass.scaling.temperature import least_probabilities
-    >>> sizes = np.array([12, 12, 1])
-    >>> least_probabilities(sizes, sizes.astype(float))
-    array([0.  , 0.  , 0.02])
+    Classes are counted by their training samples that have a weight.
     """
     share = class_totals / class_totals.max()  # first, as sums may overflow
     return np.where(class_counts == 1, 0.5 * share / share.sum(), 0.0)
 
 
-def apply_temperature(
-    p: NDArray[np.float64], s: float, least: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
+def apply_temperature(p: Floats, s: float, least: Floats | None = None) -> Floats:
     """Return p_i^s, renormalised, and mixed with the lower bounds ``least`` if given.
 
     The sum stays 1. Without lower bounds, the order of the classes stays, too.

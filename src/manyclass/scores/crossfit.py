@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.messages import some_quoted, warn
 from manyclass._lib.rows import is_by_columns, take_rows
 from manyclass._lib.weights import class_sizes
 from manyclass.banks import Bank
-from manyclass.scores.column_blocks import ColumnBlock
 from manyclass.scores.folds import Fold
-from manyclass.scores.out_of_sample import OutOfSampleScores, check_no_nan, row_blocks
+from manyclass.scores.out_of_sample import ColumnBlock, OutOfSampleScores, check_no_nan, row_blocks
 
 REMEDY = (
     "Use cv=5, whose folds are stratified, or a splitter that stratifies or shuffles, such as "
@@ -28,28 +28,15 @@ REMEDY = (
 
 
 def calibration_rows(
-    y: NDArray[np.intp],
-    weights: NDArray[np.float64],
-    *,
-    enough: int = 10_000,
-    of_a_class: int = 400,
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    y: Places, weights: Floats, *, enough: int = 10_000, of_a_class: int = 400
+) -> tuple[Places, Floats]:
     """Choose the rows that calibration is fitted on, and their weights.
 
     Up to ``enough`` rows, these are all rows. Beyond that, a sigmoid has only two parameters and
     needs no more than some hundred samples of each class. They are spread evenly over the rows
     of the class, and their weights add up to the weight of the class.
 
-    Parameters
-    ----------
-    y : int array of shape (n,)
-        Class indices.
-    weights : array of shape (n,)
-        Sample weights.
-    enough : int
-        Number of rows that is always used in full.
-    of_a_class : int
-        Number of rows of each class that is kept at least, however many classes there are.
+    At least ``of_a_class`` rows of each class are kept, however many classes there are.
     """
     used = np.flatnonzero(weights > 0)
     if len(used) <= enough:
@@ -58,24 +45,16 @@ def calibration_rows(
     counts = np.bincount(y[used], minlength=n_classes)
     quota = np.minimum(counts, max(of_a_class, enough // n_classes))
     by_class = np.split(used[np.argsort(y[used], kind="stable")], np.cumsum(counts)[:-1])
-    chosen = np.sort(
-        np.concatenate(
-            [rows[np.arange(m) * len(rows) // m] for rows, m in zip(by_class, quota, strict=True)]
-        )
-    )
+    pairs = zip(by_class, quota, strict=True)
+    chosen = np.sort(np.concatenate([rows[np.arange(m) * len(rows) // m] for rows, m in pairs]))
     kept = class_sizes(y[chosen], n_classes, weights[chosen])
     total = class_sizes(y, n_classes, weights)
     return chosen, weights[chosen] * total[y[chosen]] / kept[y[chosen]]
 
 
 def out_of_sample_scores(
-    bank: Bank,
-    fit: Callable[[NDArray[np.intp]], Bank],
-    X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
-    folds: Iterable[Fold],
-) -> NDArray[np.float64]:
+    bank: Bank, fit: Callable[[Places], Bank], X, y: Places, code: Code, folds: Iterable[Fold]
+) -> Floats:
     """Return scores (n, l) of the training set, from models that did not see the sample.
 
     Parameters
@@ -104,34 +83,23 @@ class CrossFittedScores(OutOfSampleScores):
     part in. These are n (k - 1) numbers for one-vs-one codes and never more than n l. All other
     scores are computed by the bank. A few million scores are held at a time.
 
-    Parameters
-    ----------
-    bank : Bank or None
-        Fitted on all rows. Without a bank, only scores of samples in the columns that they take
-        part in are available, and all columns must have two sides.
-    fit, X, y, code, folds
-        As in :func:`out_of_sample_scores`.
-    weights : array of shape (n,)
-        Sample weights.
-    fold_numbers : int array of shape (n,), optional
-        See :class:`~manyclass.scores.out_of_sample.OutOfSampleScores`.
-    enough : int, optional
-        No more folds are fitted after this number of rows has been left out.
-    block_entries : int
-        Scores computed at a time: 32 MB by default.
+    Without a bank, only scores of samples in the columns that they take part in are available, and
+    all columns must have two sides. No more folds are fitted after ``enough`` rows have been left
+    out. ``block_entries`` scores are computed at a time: 32 MB by default. For the other parameters
+    see :func:`out_of_sample_scores`.
     """
 
     def __init__(
         self,
         bank: Bank | None,
-        fit: Callable[[NDArray[np.intp]], Bank],
+        fit: Callable[[Places], Bank],
         X,
-        y: NDArray[np.intp],
-        code: NDArray[np.int8],
-        weights: NDArray[np.float64],
+        y: Places,
+        code: Code,
+        weights: Floats,
         folds: Iterable[Fold],
         *,
-        fold_numbers: NDArray[np.intp] | None = None,
+        fold_numbers: Places | None = None,
         enough: int | None = None,
         block_entries: int = 2**22,
     ):
@@ -155,14 +123,14 @@ class CrossFittedScores(OutOfSampleScores):
         with np.errstate(invalid="ignore"):
             self._left_out /= count
 
-    def _constant_scores(self) -> NDArray[np.float64]:
+    def _constant_scores(self) -> Floats:
         """Return the scores of columns that have only one side: the same for every row."""
         if not self._constant.any():
             return np.empty(0)
         row = take_rows(self.X, np.arange(1))
         return self.bank.scores(row, where=self._constant[None, :])[0, self._constant]
 
-    def _add_fold(self, fold_bank: Bank, test: NDArray[np.intp], count: NDArray[np.int32]) -> None:
+    def _add_fold(self, fold_bank: Bank, test: Places, count: NDArray[np.int32]) -> None:
         # A column that has only one side in all data has the same score in every fold, also in
         # a fold that leaves this side out.
         usable = self._constant | ~fold_bank.constant
@@ -176,13 +144,13 @@ class CrossFittedScores(OutOfSampleScores):
             self._left_out[places[kept]] += scores[needed]
             count[places[kept]] += 1
 
-    def _places(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _places(self, rows: Places) -> Places:
         """Return where the left-out scores of these rows are stored, row by row."""
         lengths = self._start[rows + 1] - self._start[rows]
         before = np.cumsum(lengths) - lengths
         return np.repeat(self._start[rows] - before, lengths) + np.arange(lengths.sum())
 
-    def complete_rows(self) -> NDArray[np.intp]:
+    def complete_rows(self) -> Places:
         """Return the rows that have a score in every column."""
         missing = np.concatenate([[0], np.cumsum(np.isnan(self._left_out))])[self._start]
         return np.flatnonzero(np.diff(missing) == 0)
@@ -197,18 +165,25 @@ class CrossFittedScores(OutOfSampleScores):
         complete[self.complete_rows()] = True
         if self._stopped_early or complete[several[self.y]].all():  # as with stratified folds
             return
-        has_both, lacks = _compare_sides(self.code, self._scored())
+        scored = self._scored()
+        positive, negative = ((scored & (self.code == side)).any(axis=0) for side in (1, -1))
+        lacks = ((self.code > 0) & ~positive) | ((self.code < 0) & ~negative)
         missed = lacks & several[:, None]
         untempered = tempered and not complete.any()
         if not missed.any() and not untempered:
             return
-        fatal = bool(needed and missed.any() and not has_both.any())
-        message = f"{_missing_scores(missed, classes)} {_consequence(fatal, untempered)} {REMEDY}"
-        if fatal:
-            raise ValueError(message)
-        warn(message)
+        missing = _missing_scores(missed, classes)
+        if needed and missed.any() and not (positive & negative).any():
+            raise ValueError(
+                f"{missing} No column has scores of both sides, so no calibration can be fitted. "
+                f"{REMEDY}"
+            )
+        consequence = "Calibration, temperature and trained combiners do not use them."
+        if untempered:
+            consequence = "No sample has scores in all columns, so the temperature is not fitted."
+        warn(f"{missing} {consequence} {REMEDY}")
 
-    def _scored(self) -> NDArray[np.bool_]:
+    def _scored(self) -> Flags:
         """Return which classes have any score in the columns they take part in, shape (k, l)."""
         scored = self.code != 0
         ends = np.cumsum(np.bincount(self.y, minlength=len(self.code)))
@@ -218,7 +193,7 @@ class CrossFittedScores(OutOfSampleScores):
             own[own] = ~np.isnan(scores).all(axis=0)
         return scored
 
-    def __getitem__(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    def __getitem__(self, rows: Places) -> Floats:
         """Return the scores (m, l) of these rows, NaN where there is none."""
         takes_part = self.code[self.y[rows]] != 0
         if takes_part.all():
@@ -229,7 +204,7 @@ class CrossFittedScores(OutOfSampleScores):
         scores[takes_part] = self._left_out[self._places(rows)]
         return scores
 
-    def _bank_scores(self, rows: NDArray[np.intp], where: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _bank_scores(self, rows: Places, where: Flags) -> Floats:
         """Return the scores of the bank itself.
 
         If X is stored by columns, rows are copies: they are taken a quarter of X at a time.
@@ -238,21 +213,18 @@ class CrossFittedScores(OutOfSampleScores):
             parts = np.array_split(np.arange(len(rows)), -(-4 * len(rows) // len(self.y)))
             scores = [self.bank.scores(take_rows(self.X, rows[p]), where=where[p]) for p in parts]
             return np.concatenate(scores)
-        everything = len(rows) == len(self.y) and np.array_equal(rows, np.arange(len(rows)))
-        if everything:
+        if len(rows) == len(self.y) and np.array_equal(rows, np.arange(len(rows))):
             return self.bank.scores(self.X, where=where)
         return self.bank.scores_at(self.X, rows, where=where)
 
-    def dense(self) -> NDArray[np.float64]:
+    def dense(self) -> Floats:
         """Return all scores at once, shape (n, l)."""
         out = np.empty((len(self.y), self.n_columns))
         for rows in row_blocks(np.arange(len(self.y)), self.n_columns, self.block_entries):
             out[rows] = self[rows]
         return out
 
-    def column_blocks(
-        self, weights: NDArray[np.float64], most_columns: int = 16
-    ) -> Iterator[ColumnBlock]:
+    def column_blocks(self, weights: Floats, most_columns: int = 16) -> Iterator[ColumnBlock]:
         """Yield the left-out scores of at most 16 columns at a time, for calibration."""
         takes_part, n_columns = self.code != 0, self.n_columns
         before = np.zeros(len(self.code), dtype=np.intp)  # columns of each class so far
@@ -270,28 +242,7 @@ class CrossFittedScores(OutOfSampleScores):
             before += own.sum(axis=1)
 
 
-def _compare_sides(
-    code: NDArray[np.int8], scored: NDArray[np.bool_]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which columns have scores of both sides, and the classes of sides without scores.
-
-    Parameters
-    ----------
-    code : int8 array of shape (k, l)
-    scored : bool array of shape (k, l)
-        Which classes have scores in which columns.
-
-    Returns
-    -------
-    has_both : bool array of shape (l,)
-    lacks : bool array of shape (k, l)
-    """
-    positive, negative = ((scored & (code == side)).any(axis=0) for side in (1, -1))
-    lacks = ((code > 0) & ~positive) | ((code < 0) & ~negative)
-    return positive & negative, lacks
-
-
-def _missing_scores(missed: NDArray[np.bool_], classes: NDArray) -> str:
+def _missing_scores(missed: Flags, classes: NDArray) -> str:
     """Name the classes that miss scores; ``missed`` says in which columns, shape (k, l)."""
     if not missed.any():
         return "cv leaves out no sample while all its columns keep both of their sides."
@@ -300,11 +251,3 @@ def _missing_scores(missed: NDArray[np.bool_], classes: NDArray) -> str:
         f"{missed.any(axis=0).sum()} of {missed.shape[1]} columns of the code have no "
         f"out-of-sample scores of classes {some_quoted(classes[missed.any(axis=1)])}."
     )
-
-
-def _consequence(fatal: bool, untempered: bool) -> str:
-    if fatal:
-        return "No column has scores of both sides, so no calibration can be fitted."
-    if untempered:
-        return "No sample has scores in all columns, so the temperature is not fitted."
-    return "Calibration, temperature and trained combiners do not use them."

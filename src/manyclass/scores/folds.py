@@ -11,23 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, check_cv
 
+from manyclass._lib.arrays import Flags, Places
 from manyclass._lib.messages import some_quoted, warn
 
 # Number of folds if none is given: the default of scikit-learn's cross-validation.
 FOLDS = 5
 
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+Fold = tuple[Places, Places]
 """Training rows and test rows."""
 
 
 def make_folds(
     cv,
     X,
-    y: NDArray[np.intp],
+    y: Places,
     classes: NDArray,
     split_params: Mapping[str, Any] | None = None,
     warn: bool = True,
-    used: NDArray[np.bool_] | None = None,
+    used: Flags | None = None,
 ) -> list[Fold]:
     """Return the training and test rows of each fold.
 
@@ -49,7 +50,8 @@ def make_folds(
     """
     if is_number_of_folds(cv):
         return stratified_folds(cv, y, classes, warn=warn, used=used)
-    return folds_of_splitter(cv, X, y, split_params)
+    splits = check_cv(cv, y, classifier=True).split(X, y, **(split_params or {}))
+    return [(_as_indices(train, len(y)), _as_indices(test, len(y))) for train, test in splits]
 
 
 def is_number_of_folds(cv) -> bool:
@@ -57,21 +59,8 @@ def is_number_of_folds(cv) -> bool:
     return isinstance(cv, Integral) and not isinstance(cv, bool)
 
 
-def folds_of_splitter(
-    cv, X, y: NDArray[np.intp], split_params: Mapping[str, Any] | None = None
-) -> list[Fold]:
-    """Return the folds of a splitter or of an iterable of splits."""
-    splits = check_cv(cv, y, classifier=True).split(X, y, **(split_params or {}))
-    return [(_as_indices(train, len(y)), _as_indices(test, len(y))) for train, test in splits]
-
-
 def stratified_folds(
-    n_folds: int,
-    y: NDArray[np.intp],
-    classes: NDArray,
-    *,
-    warn: bool = True,
-    used: NDArray[np.bool_] | None = None,
+    n_folds: int, y: Places, classes: NDArray, *, warn: bool = True, used: Flags | None = None
 ) -> list[Fold]:
     """Return shuffled folds, stratified by class.
 
@@ -103,12 +92,14 @@ def stratified_folds(
     return [(rows[np.setdiff1d(np.arange(len(y)), test)], rows[test]) for test in held_out]
 
 
-def _as_indices(rows, n: int) -> NDArray[np.intp]:
+def _as_indices(rows, n: int) -> Places:
     """Return the rows of a split as non-negative indices; masks and lists are allowed."""
     rows = np.asarray(rows)
     if rows.dtype == np.bool_ and rows.shape == (n,):
         return np.flatnonzero(rows)
-    if rows.ndim != 1 or (len(rows) and (rows.dtype.kind not in "iu" or _is_beyond(rows, n))):
+    if rows.ndim != 1 or (
+        len(rows) and (rows.dtype.kind not in "iu" or rows.max() >= n or rows.min() < -n)
+    ):
         raise ValueError(
             f"cv has a split with rows that X does not have; X has {n} rows. Pass the indices of "
             "rows, or a mask with True or False for each row."
@@ -117,11 +108,7 @@ def _as_indices(rows, n: int) -> NDArray[np.intp]:
     return np.where(rows < 0, rows + n, rows)
 
 
-def _is_beyond(rows: NDArray, n: int) -> bool:
-    return bool(rows.max() >= n or rows.min() < -n)
-
-
-def fold_numbers(folds: Iterable[Fold], n: int) -> NDArray[np.intp] | None:
+def fold_numbers(folds: Iterable[Fold], n: int) -> Places | None:
     """Return the number of the fold that leaves each row out, -1 for none.
 
     None if a row is left out several times.
@@ -135,25 +122,14 @@ def fold_numbers(folds: Iterable[Fold], n: int) -> NDArray[np.intp] | None:
 
 
 def folds_again(
-    numbers: NDArray[np.intp] | None,
-    y: NDArray[np.intp],
-    n_classes: int,
-    most_folds: int = 10,
+    numbers: Places | None, y: Places, n_classes: int, most_folds: int = 10
 ) -> list[Fold]:
     """Return folds for learning from out-of-sample scores: the folds that the scores come from.
 
     Rows that were left out together are left out together again. So copies of a sample, or the
     members of a group, are never on both sides. Without fold numbers, new folds are made.
 
-    Parameters
-    ----------
-    numbers : int array of shape (n,) or None
-        Number of the fold that left each row out, -1 for none.
-    y : int array of shape (n,)
-        Class indices.
-    n_classes : int
-    most_folds : int
-        If there are more folds, several are left out at a time, so that there are five.
+    If there are more than ``most_folds``, several are left out at a time, so that there are five.
     """
     if numbers is not None:
         each = np.unique(numbers[numbers >= 0])
@@ -164,13 +140,12 @@ def folds_again(
     return stratified_folds(FOLDS, y, np.arange(n_classes), warn=False)
 
 
-def warn_single(y: NDArray[np.intp], classes: NDArray) -> None:
+def warn_single(y: Places, classes: NDArray) -> None:
     """Warn about classes with a single sample, which cannot be left out."""
     single = classes[np.bincount(y, minlength=len(classes)) == 1]
-    if len(single) == 0:
-        return
-    warn(
-        f"the following classes have a single sample each: {some_quoted(single)}. It cannot be "
-        "left out, so calibration, temperature and trained combiners do not use it; collect more "
-        "samples or merge the class with another."
-    )
+    if len(single) > 0:
+        warn(
+            f"the following classes have a single sample each: {some_quoted(single)}. It cannot be "
+            "left out, so calibration, temperature and trained combiners do not use it; collect "
+            "more samples or merge the class with another."
+        )

@@ -8,27 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass.banks import Bank, Untrusted
 from manyclass.scores.crossfit import CrossFittedScores
 from manyclass.scores.folds import FOLDS, stratified_folds
 from manyclass.scores.out_of_sample import DenseScores, OutOfSampleScores
 
-WEAK = "the scores of samples left out are hardly, or not, on their own side"
-
-FitPart = Callable[[NDArray[np.intp] | None, NDArray[np.bool_] | None], Bank]
+FitPart = Callable[[Places | None, Flags | None], Bank]
 
 
 def leave_one_out(
     bank: Bank,
     fit: FitPart,
     X,
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
-    weights: NDArray[np.float64],
-    rows: NDArray[np.intp] | None = None,
-    row_weights: NDArray[np.float64] | None = None,
+    y: Places,
+    code: Code,
+    weights: Floats,
+    rows: Places | None = None,
+    row_weights: Floats | None = None,
 ) -> tuple[OutOfSampleScores, str | None]:
     """Return scores of training samples by machines that were fitted without the sample.
 
@@ -62,17 +60,20 @@ def leave_one_out(
     where = "" if values is None else f" in {doubtful.sum()} of {code.shape[1]} columns"
     remark = f"analytic leave-one-out is not used{where}: {'; '.join(reasons)}."
     instead = f" {len(folds)} folds are fitted instead; cv={FOLDS} does so without this warning."
-    if values is None:
-        by_folds = CrossFittedScores(bank, _all_columns(fit), X, y, code, weights, folds)
-        return _some_rows(by_folds, rows, row_weights), remark + instead
     try:
-        if _are_many(doubtful):
-            by_folds = CrossFittedScores(bank, _all_columns(fit), X, y, code, weights, folds)
-            return _some_rows(by_folds, rows, row_weights), remark + instead
+        if values is None or _are_many(doubtful):
+            by_folds: OutOfSampleScores = CrossFittedScores(
+                bank, lambda train: fit(train, None), X, y, code, weights, folds
+            )
+            if len(rows) != len(y):
+                by_folds = DenseScores(by_folds[rows], y[rows], code, row_weights)
+            return by_folds, remark + instead
         refitted = CrossFittedScores(
             None, lambda train: fit(train, doubtful), X, y, code[:, doubtful], weights, folds
         )
     except ValueError as error:  # NuSVC, for one, may be feasible on all rows but not on fewer
+        if values is None:
+            raise
         remark = f"{remark} But folds cannot be fitted, so it is used all the same: {error}"
     else:
         _replace_columns(values, rows, refitted, np.flatnonzero(doubtful))
@@ -80,7 +81,7 @@ def leave_one_out(
     return DenseScores(values, y[rows], code, row_weights), remark
 
 
-def _are_many(columns: NDArray[np.bool_], few: int = 20, share: float = 0.05) -> bool:
+def _are_many(columns: Flags, few: int = 20, share: float = 0.05) -> bool:
     """Whether it is cheaper to fit all columns again than the given ones by themselves.
 
     A choice: one LIBSVM call for all pairs costs about as much as 20 pairs, or 5 % of them, one
@@ -89,23 +90,8 @@ def _are_many(columns: NDArray[np.bool_], few: int = 20, share: float = 0.05) ->
     return bool(columns.sum() > min(max(few, share * len(columns)), len(columns) / 2))
 
 
-def _all_columns(fit: FitPart) -> Callable[[NDArray[np.intp]], Bank]:
-    return lambda train: fit(train, None)
-
-
-def _some_rows(
-    scores: OutOfSampleScores, rows: NDArray[np.intp], weights: NDArray[np.float64]
-) -> OutOfSampleScores:
-    if len(rows) == len(scores.y):
-        return scores
-    return DenseScores(scores[rows], scores.y[rows], scores.code, weights)
-
-
 def _replace_columns(
-    values: NDArray[np.float64],
-    rows: NDArray[np.intp],
-    refitted: OutOfSampleScores,
-    columns: NDArray[np.intp],
+    values: Floats, rows: Places, refitted: OutOfSampleScores, columns: Places
 ) -> None:
     """Replace values (m, l) of rows in some columns, where the samples take part in them."""
     place = np.full(len(refitted.y), -1)
@@ -116,9 +102,7 @@ def _replace_columns(
         values[to[i], columns[block.columns][j]] = block.scores[i, j]
 
 
-def _by_formula(
-    bank: Bank, X, y, code, weights, rows
-) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_], list[str]]:
+def _by_formula(bank: Bank, X, y, code, weights, rows) -> tuple[Floats | None, Flags, list[str]]:
     """Return scores (m, l) if there are any, the unreliable columns, and the reasons."""
     doubtful, reasons = np.zeros(code.shape[1], dtype=np.bool_), []
     try:
@@ -129,16 +113,14 @@ def _by_formula(
             return None, ~doubtful, reasons
         values, doubtful = error.scores, error.columns
     weak = weakly_separated(values, y[rows], code, weights[rows])
-    return values, doubtful | weak, reasons + [WEAK] * bool(weak.any())
+    if weak.any():
+        reasons.append("the scores of samples left out are hardly, or not, on their own side")
+    return values, doubtful | weak, reasons
 
 
 def weakly_separated(
-    scores: NDArray[np.float64],
-    y: NDArray[np.intp],
-    code: NDArray[np.int8],
-    weights: NDArray[np.float64],
-    standard_errors: float = 3.0,
-) -> NDArray[np.bool_]:
+    scores: Floats, y: Places, code: Code, weights: Floats, standard_errors: float = 3.0
+) -> Flags:
     """Return which columns do not clearly score their positive side higher.
 
     Leaving a sample out moves the constant term towards the other side. With few samples, or

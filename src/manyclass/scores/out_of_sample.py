@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.scores.column_blocks import ColumnBlock
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
+
+class ColumnBlock(NamedTuple):
+    """Out-of-sample scores of a few columns, for the rows that take part in any of them."""
+
+    columns: slice
+    rows: Places
+    """In ascending order, shape (m,)."""
+    scores: Floats
+    """NaN where there is no out-of-sample score, shape (m, w)."""
+    sides: Code
+    """+1 and -1; 0 where the sample takes no part in the column, shape (m, w)."""
+    weights: Floats
+    """Sample weights, shape (m,)."""
+
+    def usable(self) -> Flags:
+        """Return which scores are known and belong to samples with weight that take part."""
+        return ~np.isnan(self.scores) & (self.weights > 0)[:, None] & (self.sides != 0)
+
+
+ColumnBlocks = Callable[[], Iterable[ColumnBlock]]
+"""Goes through the blocks of all columns, each time it is called."""
 
 
 class OutOfSampleScores(ABC):
@@ -32,15 +52,8 @@ class OutOfSampleScores(ABC):
         Number of the fold that left each row out, -1 for none. None if there is no such number.
     """
 
-    def __init__(
-        self,
-        y: Indices,
-        code: NDArray[np.int8],
-        weights: Floats,
-        fold_numbers: Indices | None = None,
-    ):
-        self.y, self.code, self.weights = y, code, weights
-        self.fold_numbers = fold_numbers
+    def __init__(self, y: Places, code: Code, weights: Floats, fold_numbers: Places | None = None):
+        self.y, self.code, self.weights, self.fold_numbers = y, code, weights, fold_numbers
 
     @property
     def n_columns(self) -> int:
@@ -48,11 +61,11 @@ class OutOfSampleScores(ABC):
         return self.code.shape[1]
 
     @abstractmethod
-    def complete_rows(self) -> Indices:
+    def complete_rows(self) -> Places:
         """Return the rows that have a score in every column."""
 
     @abstractmethod
-    def __getitem__(self, rows: Indices) -> Floats:
+    def __getitem__(self, rows: Places) -> Floats:
         """Return a copy of the scores (m, l) of these rows."""
 
     @abstractmethod
@@ -106,11 +119,11 @@ class DenseScores(OutOfSampleScores):
     def __init__(
         self,
         scores: Floats,
-        y: Indices,
-        code: NDArray[np.int8],
+        y: Places,
+        code: Code,
         weights: Floats,
-        fold_numbers: Indices | None = None,
-        sides: NDArray[np.int8] | None = None,
+        fold_numbers: Places | None = None,
+        sides: Code | None = None,
     ):
         super().__init__(y, code, weights, fold_numbers)
         self._scores, self._sides = scores, sides
@@ -137,22 +150,16 @@ class DenseScores(OutOfSampleScores):
         """Do nothing: rows are left out one by one here, never a whole class."""
 
 
-def row_blocks(rows: Indices, n_columns: int, entries: int = 2**22) -> list[Indices]:
+def row_blocks(rows: Places, n_columns: int, entries: int = 2**22) -> list[Places]:
     """Split rows into blocks with at most ``entries`` scores each: 32 MB by default."""
     size = max(1, entries // n_columns)
     return [rows[first : first + size] for first in range(0, len(rows), size)]
 
 
-def check_no_nan(scores: Floats, rows: Indices, where: NDArray[np.bool_] | None = None) -> None:
+def check_no_nan(scores: Floats, rows: Places, where: Flags | None = None) -> None:
     """Raise a ``ValueError`` for the first NaN among the scores of a bank.
 
-    Parameters
-    ----------
-    scores : array of shape (n, l)
-    rows : int array of shape (n,)
-        Row numbers for the message.
-    where : bool array of shape (n, l), optional
-        The scores to check; all by default.
+    ``rows`` (n,) are the row numbers for the message; ``where`` (n, l) are the scores to check.
     """
     missing = np.isnan(scores)
     if where is not None:

@@ -15,29 +15,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Floats, Places
+
 # Rows of each class that are kept and used if possible. A choice: the number of scores of a side
 # that a column needs to be calibrated alone.
 LEAST_OF_A_CLASS = 10
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Reservoir:
     """Scores of rows before they were learned. It is immutable."""
 
-    scores: Array
+    scores: Floats
     """Shape (m, l); NaN if a column had no model yet."""
-    y: Indices
-    weights: Array
-    turn: Indices
+    y: Places
+    weights: Floats
+    turn: Places
     """Number of rows of the class that came before this one."""
-    places: Indices
+    places: Places
     """Where the rows of each class are stored, shape (k, capacity); -1 for free slots."""
-    offered: Indices
+    offered: Places
     """Number of rows of each class that came, shape (k,)."""
-    offered_weight: Array
+    offered_weight: Floats
     seed: int
 
     @classmethod
@@ -59,14 +58,14 @@ class Reservoir:
     def __len__(self) -> int:
         return len(self.y)
 
-    def choose(self, y: Indices) -> tuple[Indices, Indices, Indices]:
+    def choose(self, y: Places) -> tuple[Places, Places, Places]:
         """Return which rows of a batch to keep, their slots, and their turns.
 
         Random numbers are drawn for each class separately: the names of the classes have no
         influence.
         """
         room = self.places.shape[1]
-        rows, slots, turns = [], [], []
+        kept = []
         for c in np.unique(y):
             of_class = np.flatnonzero(y == c)
             turn = self.offered[c] + np.arange(len(of_class))
@@ -76,17 +75,12 @@ class Reservoir:
             slot[late] = rng.integers(room, size=late.sum())
             # If several rows have the same slot, the last one stays.
             last = len(slot) - 1 - np.unique(slot[::-1], return_index=True)[1]
-            rows.append(of_class[last])
-            slots.append(slot[last])
-            turns.append(turn[last])
-        return np.concatenate(rows), np.concatenate(slots), np.concatenate(turns)
+            kept.append((of_class[last], slot[last], turn[last]))
+        rows, slots, turns = (np.concatenate(part) for part in zip(*kept, strict=True))
+        return rows, slots, turns
 
     def add(
-        self,
-        y: Indices,
-        weights: Array,
-        chosen: tuple[Indices, Indices, Indices],
-        scores: Array,
+        self, y: Places, weights: Floats, chosen: tuple[Places, Places, Places], scores: Floats
     ) -> Reservoir:
         """Return a reservoir with the chosen rows of a batch added, and all of its rows counted."""
         rows, slots, turns = chosen
@@ -107,7 +101,7 @@ class Reservoir:
             offered_weight=self.offered_weight + np.bincount(y, weights, minlength=k),
         )
 
-    def later_half(self) -> tuple[Array, Indices, Array]:
+    def later_half(self) -> tuple[Floats, Places, Floats]:
         """Return scores, classes and weights of the later half of the rows of each class.
 
         If fewer than 10 rows of a class are left, all of its rows are used. The weights of a
@@ -126,19 +120,12 @@ def capacity(
 ) -> int:
     """Return how many rows of a class are kept.
 
-    Parameters
-    ----------
-    n_classes, n_columns : int
-    most_of_a_class : int
-        Upper limit.
-    entries : int
-        Scores of all classes together, 64 MB by default; but each class has room for 10 rows.
+    All classes together have ``entries`` scores, 64 MB by default; but each has room for 10 rows.
     """
-    fit = entries // (n_classes * n_columns)
-    return int(min(max(fit, LEAST_OF_A_CLASS), most_of_a_class))
+    return int(min(max(entries // (n_classes * n_columns), LEAST_OF_A_CLASS), most_of_a_class))
 
 
-def _put(values: NDArray, size: int, at: Indices, new: NDArray) -> NDArray:
+def _put(values: NDArray, size: int, at: Places, new: NDArray) -> NDArray:
     """Return a copy of ``values``, resized and with new entries."""
     out = np.empty((size, *values.shape[1:]), dtype=values.dtype)
     out[: len(values)] = values

@@ -10,17 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Flags, Places
 from manyclass._lib.messages import quoted, warn
 from manyclass.banks import Bank
 from manyclass.scores.crossfit import CrossFittedScores, calibration_rows
-from manyclass.scores.folds import (
-    Fold,
-    fold_numbers,
-    folds_of_splitter,
-    is_number_of_folds,
-    stratified_folds,
-    warn_single,
-)
+from manyclass.scores.folds import Fold, fold_numbers, is_number_of_folds, make_folds, warn_single
 from manyclass.scores.leave_one_out import FitPart, leave_one_out
 from manyclass.scores.out_of_sample import OutOfSampleScores
 
@@ -30,57 +24,25 @@ class ScoreSource(ABC):
 
     gives_scores = True
 
-    @abstractmethod
     def make_folds(
-        self,
-        X,
-        y: NDArray[np.intp],
-        classes: NDArray,
-        split_params: Mapping[str, Any],
-        used: NDArray[np.bool_],
+        self, X, y: Places, classes: NDArray, split_params: Mapping[str, Any], used: Flags
     ) -> list[Fold]:
         """Return the folds, if any; warn about classes that cannot be left out.
 
-        Parameters
-        ----------
-        X, y : training data; y holds class indices
-        classes : array of shape (k,)
-            Names of the classes.
-        split_params : mapping
-            Further arguments of the splitter.
-        used : bool array of shape (n,)
-            Rows that have a weight.
+        ``used`` are the rows that have a weight, ``split_params`` further arguments of the
+        splitter.
         """
+        return []
 
     @abstractmethod
     def scores(
-        self,
-        bank: Bank,
-        fit: FitPart,
-        X,
-        y: NDArray[np.intp],
-        code: NDArray[np.int8],
-        weights: NDArray[np.float64],
-        folds: list[Fold],
-        *,
-        enough: int | None = None,
-        all_rows: bool = False,
+        self, bank: Bank, fit: FitPart, X, y, code, weights, folds, *, enough=None, all_rows=False
     ) -> OutOfSampleScores | None:
         """Return out-of-sample scores.
 
-        Parameters
-        ----------
-        bank : Bank
-            Fitted on all rows.
-        fit : callable
-            Fits a bank of the same kind on the rows and columns that it is given; None means
-            all.
-        X, y, code, weights : as the bank was fitted on
-        folds : what :meth:`make_folds` returned
-        enough : int, optional
-            Number of left-out rows after which no more folds need to be fitted.
-        all_rows : bool, default=False
-            Whether scores of all rows are needed, and not only enough for a calibration.
+        The first arguments are those of :func:`~manyclass.scores.leave_one_out.leave_one_out`. No
+        more folds are fitted after ``enough`` rows have been left out. ``all_rows`` asks for scores
+        of all rows, and not only enough for a calibration.
         """
 
 
@@ -88,10 +50,6 @@ class NoScores(ScoreSource):
     """``cv=None``: nothing is left out."""
 
     gives_scores = False
-
-    def make_folds(self, X, y, classes, split_params, used):
-        """Return no folds."""
-        return []
 
     def scores(self, bank, fit, X, y, code, weights, folds, *, enough=None, all_rows=False):
         """Return None."""
@@ -106,7 +64,7 @@ class Splitter(ScoreSource):
 
     def make_folds(self, X, y, classes, split_params, used):
         """Return the user's folds."""
-        return folds_of_splitter(self.cv, X, y, split_params)
+        return make_folds(self.cv, X, y, classes, split_params)
 
     def scores(self, bank, fit, X, y, code, weights, folds, *, enough=None, all_rows=False):
         """Fit every fold."""
@@ -121,7 +79,7 @@ class StratifiedFolds(ScoreSource):
 
     def make_folds(self, X, y, classes, split_params, used):
         """Return stratified folds."""
-        return stratified_folds(self.n_folds, y, classes, used=used)
+        return make_folds(self.n_folds, X, y, classes, used=used)
 
     def scores(self, bank, fit, X, y, code, weights, folds, *, enough=None, all_rows=False):
         """Fit the folds until enough rows have been left out."""
@@ -158,30 +116,14 @@ class LeaveOneOut(ScoreSource):
 
 
 def _crossfit(bank, fit: FitPart, X, y, code, weights, folds, enough=None) -> CrossFittedScores:
+    data, numbers = (X, y, code, weights), fold_numbers(folds, len(y))
     return CrossFittedScores(
-        bank,
-        lambda train: fit(train, None),
-        X,
-        y,
-        code,
-        weights,
-        folds,
-        fold_numbers=fold_numbers(folds, len(y)),
-        enough=enough,
+        bank, lambda train: fit(train, None), *data, folds, fold_numbers=numbers, enough=enough
     )
 
 
 def resolve_cv(cv) -> ScoreSource:
-    """Return the source of out-of-sample scores that ``cv`` means; sources are passed through.
-
-    Examples
-    --------
-    >>> from manyclass.scores.sources import resolve_cv
-    >>> resolve_cv(5)
-    StratifiedFolds(n_folds=5)
-    >>> resolve_cv(None).gives_scores
-    False
-    """
+    """Return the source of out-of-sample scores that ``cv`` means; sources are passed through."""
     if cv is None:
         return NoScores()
     if isinstance(cv, str):
