@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from all_pairs import all_pairs
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import expit
@@ -51,10 +52,12 @@ CLASS_WEIGHTS = {
 SAMPLE_WEIGHTS = {"none": None, "uneven": UNEVEN, "gaps": GAPS, "negative": NEGATIVE}
 
 
-@pytest.mark.parametrize("as_type", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("C", [0.1, 1.0, 3.7, 100.0])
-@pytest.mark.parametrize("sample_weight", SAMPLE_WEIGHTS.values(), ids=SAMPLE_WEIGHTS)
-@pytest.mark.parametrize("class_weight", CLASS_WEIGHTS.values(), ids=CLASS_WEIGHTS)
+@all_pairs(
+    class_weight=CLASS_WEIGHTS,
+    sample_weight=SAMPLE_WEIGHTS,
+    C=[0.1, 1.0, 3.7, 100.0],
+    as_type=[np.asarray, sparse.csr_matrix],
+)
 def test_weights_of_svc(class_weight, sample_weight, C, as_type):
     params = {**OVO, "C": C, "class_weight": class_weight, "cv": 2}
     theirs = {name: value for name, value in params.items() if name != "cv"}

@@ -23,7 +23,8 @@ PARENTS = ("manyclass.combiners.coupling",)  # packages that export classes of t
 def listed(base: str, accepts: str | None = None) -> list[str]:
     """Return the full names of the registered subclasses of a class, in order of registration.
 
-    ``accepts`` limits them to combiners of these codes; a comma separates several.
+    ``accepts`` limits them to combiners of these codes; a comma separates several. Rules that a
+    page registers as an example are not listed.
     """
     module, name = base.rsplit(".", 1)
     parent = getattr(importlib.import_module(module), name)
@@ -31,7 +32,9 @@ def listed(base: str, accepts: str | None = None) -> list[str]:
     return [
         public_name(cls)
         for cls in combiners.registered().values()
-        if issubclass(cls, parent) and (wanted is None or cls.accepts in wanted)
+        if issubclass(cls, parent)
+        and cls.__module__.startswith("manyclass.")
+        and (wanted is None or cls.accepts in wanted)
     ]
 
 
