@@ -1,0 +1,64 @@
+"""Measure the quality of class probabilities, and make the tables.
+
+    python -m benchmarks.quality run --group svm --scale core
+    python -m benchmarks.quality table
+    python -m benchmarks.quality tidy
+    python -m benchmarks.quality official
+
+See ``benchmarks/quality/README.md`` for the protocol.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import product
+
+from benchmarks.quality import results
+from benchmarks.quality.run import OURS, jobs_of, run
+
+GROUPS, SCALES = ("svm", "learners"), ("core", "wide")
+
+
+def main() -> None:
+    arguments = _parser().parse_args()
+    arguments.command(arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("run", help="compute what is missing")
+    one.add_argument("--group", choices=GROUPS, required=True)
+    one.add_argument("--scale", choices=SCALES, required=True)
+    _add_options(one)
+    one.set_defaults(command=_run)
+    commands.add_parser("tidy", help="sort the files").set_defaults(command=_tidy)
+    return parser
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--models", choices=("all", "peers", "ours"), default="all")
+    parser.add_argument("--label", default=OURS, help="the name of ours in the results")
+    parser.add_argument("--replace", action="store_true", help="compute known figures again")
+    parser.add_argument("--only", default="", metavar="TEXT", help="cases that contain it")
+    parser.add_argument("--jobs", type=int, default=1)
+
+
+def _options(arguments: argparse.Namespace) -> dict:
+    names = "models", "label", "replace", "only"
+    return {name: getattr(arguments, name) for name in names} | {"n_jobs": arguments.jobs}
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    group, scale = arguments.group, arguments.scale
+    run(jobs_of(group, scale), results.path_of(group, scale), **_options(arguments))
+
+
+def _tidy(arguments: argparse.Namespace) -> None:
+    for group, scale in product(GROUPS, SCALES):
+        if results.path_of(group, scale).exists():
+            results.tidy(results.path_of(group, scale))
+
+
+if __name__ == "__main__":
+    main()
