@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from itertools import product
 
-from benchmarks.quality import results
+from benchmarks.quality import results, tables
 from benchmarks.quality.run import OURS, jobs_of, run
 
 GROUPS, SCALES = ("svm", "learners"), ("core", "wide")
@@ -32,6 +32,9 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--scale", choices=SCALES, required=True)
     _add_options(one)
     one.set_defaults(command=_run)
+    table = commands.add_parser("table", help="print and store the tables")
+    table.add_argument("--labels", nargs="*", help="names of ours to show (default: all)")
+    table.set_defaults(command=_table)
     commands.add_parser("tidy", help="sort the files").set_defaults(command=_tidy)
     return parser
 
@@ -52,6 +55,11 @@ def _options(arguments: argparse.Namespace) -> dict:
 def _run(arguments: argparse.Namespace) -> None:
     group, scale = arguments.group, arguments.scale
     run(jobs_of(group, scale), results.path_of(group, scale), **_options(arguments))
+
+
+def _table(arguments: argparse.Namespace) -> None:
+    for group, scale in product(GROUPS, SCALES):
+        tables.make(group, scale, arguments.labels)
 
 
 def _tidy(arguments: argparse.Namespace) -> None:
