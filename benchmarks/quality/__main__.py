@@ -11,12 +11,12 @@ See ``benchmarks/quality/README.md`` for the protocol.
 from __future__ import annotations
 
 import argparse
-from itertools import product
 
 from benchmarks.quality import results, tables
+from benchmarks.quality.official import official
 from benchmarks.quality.run import OURS, jobs_of, run
 
-GROUPS, SCALES = ("svm", "learners"), ("core", "wide")
+SCALES = ("core", "wide")
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("run", help="compute what is missing")
-    one.add_argument("--group", choices=GROUPS, required=True)
+    one.add_argument("--group", choices=results.GROUPS, required=True)
     one.add_argument("--scale", choices=SCALES, required=True)
     _add_options(one)
     one.set_defaults(command=_run)
@@ -36,6 +36,11 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("--labels", nargs="*", help="names of ours to show (default: all)")
     table.set_defaults(command=_table)
     commands.add_parser("tidy", help="sort the files").set_defaults(command=_tidy)
+    last = commands.add_parser("official", help="the official test splits: once, at the end")
+    last.add_argument("--label", default=OURS, help="the name of ours in the results")
+    last.add_argument("--again", metavar="REASON", help="why they are computed another time")
+    last.add_argument("--jobs", type=int, default=1)
+    last.set_defaults(command=_official)
     return parser
 
 
@@ -58,14 +63,17 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def _table(arguments: argparse.Namespace) -> None:
-    for group, scale in product(GROUPS, SCALES):
+    for group, scale in results.stored():
         tables.make(group, scale, arguments.labels)
 
 
 def _tidy(arguments: argparse.Namespace) -> None:
-    for group, scale in product(GROUPS, SCALES):
-        if results.path_of(group, scale).exists():
-            results.tidy(results.path_of(group, scale))
+    for group, scale in results.stored():
+        results.tidy(results.path_of(group, scale))
+
+
+def _official(arguments: argparse.Namespace) -> None:
+    official(arguments.label, arguments.again, arguments.jobs)
 
 
 if __name__ == "__main__":

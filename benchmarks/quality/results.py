@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from manyclass._lib.files import replace_file
 
+GROUPS = ("svm", "learners")
 FOLDER = Path(__file__).parent.parent / "results"
 LEAST = 1e-15
 """Probabilities are at least this in a log-loss, as they were in scikit-learn before 1.3."""
@@ -51,6 +52,13 @@ COLUMNS = [column.name for column in fields(Row)]
 
 def path_of(group: str, scale: str) -> Path:
     return FOLDER / f"quality-{group}-{scale}.csv"
+
+
+def stored() -> Iterator[tuple[str, str]]:
+    """Yield group and scale of each file that there is."""
+    for group in GROUPS:
+        for path in sorted(FOLDER.glob(f"quality-{group}-*.csv")):
+            yield group, path.stem.removeprefix(f"quality-{group}-")
 
 
 def read(path: Path) -> dict[Key, Row]:
