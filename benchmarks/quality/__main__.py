@@ -49,11 +49,12 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--label", default=OURS, help="the name of ours in the results")
     parser.add_argument("--replace", action="store_true", help="compute known figures again")
     parser.add_argument("--only", default="", metavar="TEXT", help="cases that contain it")
+    parser.add_argument("--skip-slow", action="store_true", help="leave out the slowest learners")
     parser.add_argument("--jobs", type=int, default=1)
 
 
 def _options(arguments: argparse.Namespace) -> dict:
-    names = "models", "label", "replace", "only"
+    names = "models", "label", "replace", "only", "skip_slow"
     return {name: getattr(arguments, name) for name in names} | {"n_jobs": arguments.jobs}
 
 

@@ -23,6 +23,12 @@ FAST_FIRST = (
     *("pendigits", "dna", "letter", "usps", "mnist5k", "mnist"),
 )
 """The sets, the fast ones first, so that there are figures early."""
+MANY_FEATURES = ("usps", "mnist5k", "mnist")
+"""Sets with more than 200 features."""
+SLOW = {("boosting", name) for name in MANY_FEATURES} | {
+    ("linear-svc", name) for name in ("mnist5k", "mnist")
+}
+"""Learners and sets where a single fit takes 5 to 30 seconds."""
 OURS = "ours"
 
 
@@ -37,11 +43,15 @@ class Job:
     peers: Callable[[], dict[str, Peer]]
     ours: Callable[[], Any]
 
+    @property
+    def slow(self) -> bool:
+        return (self.setting, self.data) in SLOW
+
 
 def jobs_of(group: str, scale: str) -> list[Job]:
     """Return the jobs of a group ("svm" or "learners") and a scale, the fast ones first."""
     jobs = list(_svm_jobs(scale) if group == "svm" else _learner_jobs(scale))
-    return sorted(jobs, key=lambda job: FAST_FIRST.index(job.data))
+    return sorted(jobs, key=lambda job: (job.slow, FAST_FIRST.index(job.data)))
 
 
 def _svm_jobs(scale: str) -> Iterator[Job]:
@@ -63,7 +73,8 @@ def svm_job(key: str, data: str, parts: Callable[[], cases.Parts], C: float) -> 
 def learner_job(key: str, data: str, parts: Callable[[], cases.Parts], name: str) -> Job:
     """Return the job of a learner."""
     ours = lambda: CoupledClassifier(LEARNERS[name])  # noqa: E731
-    return Job(key, data, name, parts, lambda: learner_peers(name), ours)
+    nested = name != "boosting" or data not in MANY_FEATURES
+    return Job(key, data, name, parts, lambda: learner_peers(name, nested), ours)
 
 
 def compute(job: Job, wanted: set[str], label: str) -> list[Row]:
@@ -121,6 +132,7 @@ def run(
     label: str = OURS,
     replace: bool = False,
     only: str = "",
+    skip_slow: bool = False,
     n_jobs: int = 1,
 ) -> None:
     """Compute what is missing in the file, or everything if ``replace``.
@@ -133,6 +145,8 @@ def run(
         The name under which our figures are stored.
     only : str
         Part of ``case setting`` that selects jobs.
+    skip_slow : bool
+        Whether slow jobs are left for a later run.
     """
     todo = []
     known = {} if replace else results.read(path)
@@ -141,7 +155,7 @@ def run(
         if models != "peers":
             wanted.add(label)
         wanted = {name for name in wanted if (job.case, job.setting, name) not in known}
-        if wanted and only in f"{job.case} {job.setting}":
+        if wanted and only in f"{job.case} {job.setting}" and not (skip_slow and job.slow):
             todo.append((job, wanted))
     start = time.perf_counter()
     for number, (job, rows, seconds) in enumerate(_computed(todo, label, n_jobs), 1):
