@@ -165,14 +165,10 @@ def svm_peers(C: float) -> dict[str, Peer]:
     return peers | _calibrated(Shared(SVC(C=C, gamma="scale"), store), dict.fromkeys(METHODS, then))
 
 
-def learner_peers(name: str, nested: bool = True) -> dict[str, Peer]:
-    """Return the peers of ``CoupledClassifier`` around a learner.
-
-    ``nested``: whether SMS follows CalibratedClassifierCV, which takes 30 further fits.
-    """
+def learner_peers(name: str) -> dict[str, Peer]:
+    """Return the peers of ``CoupledClassifier`` around a learner."""
     learner = Shared(LEARNERS[name], Store())
-    then = {"sigmoid": (SMS,), "isotonic": (SMS,)} if nested else {}
-    peers = _calibrated(learner, then, ensemble_then=False)
+    peers = _calibrated(learner, {"sigmoid": (SMS,), "isotonic": (SMS,)}, ensemble_then=False)
     if hasattr(learner, "predict_proba"):
         peers = {"itself": Peer(learner, (SMS, VENN_ABERS))} | peers
     return peers

@@ -23,9 +23,7 @@ FAST_FIRST = (
     *("pendigits", "dna", "letter", "usps", "mnist5k", "mnist"),
 )
 """The sets, the fast ones first, so that there are figures early."""
-MANY_FEATURES = ("usps", "mnist5k", "mnist")
-"""Sets with more than 200 features."""
-SLOW = {("boosting", name) for name in MANY_FEATURES} | {
+SLOW = {("boosting", name) for name in ("usps", "mnist5k", "mnist")} | {
     ("linear-svc", name) for name in ("mnist5k", "mnist")
 }
 """Learners and sets where a single fit takes 5 to 30 seconds."""
@@ -73,8 +71,7 @@ def svm_job(key: str, data: str, parts: Callable[[], cases.Parts], C: float) -> 
 def learner_job(key: str, data: str, parts: Callable[[], cases.Parts], name: str) -> Job:
     """Return the job of a learner."""
     ours = lambda: CoupledClassifier(LEARNERS[name])  # noqa: E731
-    nested = name != "boosting" or data not in MANY_FEATURES
-    return Job(key, data, name, parts, lambda: learner_peers(name, nested), ours)
+    return Job(key, data, name, parts, lambda: learner_peers(name), ours)
 
 
 def compute(job: Job, wanted: set[str], label: str) -> list[Row]:
