@@ -2,7 +2,7 @@
 
 Every batch is scored before it is learned (progressive validation: A. Blum, A. Kalai and
 J. Langford, "Beating the hold-out: bounds for k-fold and progressive cross-validation",
-COLT 1999). These scores are out of sample, like those of folds. Calibration, temperature
+COLT 1999). These scores are out of sample, like those of folds. Calibration, scaling
 and trained combiners are fitted on a bounded number of them.
 """
 
@@ -32,14 +32,13 @@ from manyclass._lib.weights import class_sizes, weights_in_use
 from manyclass.banks import ConstantModel, ScoreKind
 from manyclass.banks.partial_fit import bank_of, new_learners, sides_in, teach
 from manyclass.calibration import Sigmoid
-from manyclass.calibration.crossfitting import calibrate
 from manyclass.calibration.plan import Plan
 from manyclass.combiners.base import Combiner
 from manyclass.predicting import Predictions
 from manyclass.scores.out_of_sample import DenseScores, OutOfSampleScores
 from manyclass.scores.reservoir import Reservoir
 
-# Rows with scores in all columns that a temperature or a trained combiner needs. A choice: fewer
+# Rows with scores in all columns that a scaling or a trained combiner needs. A choice: fewer
 # rows make the first predictions final earlier, but noisier.
 ENOUGH_ROWS = 50
 
@@ -81,7 +80,8 @@ class PartialFitMixin(RoutingMixin, Predictions):
     _set_up: Callable[..., None]
     _set_totals: Callable[[Floats], None]
     _fit_combiner: Callable[..., None]
-    _fit_temperature: Callable[..., None]
+    _fit_calibration: Callable[..., None]
+    _fit_scaling: Callable[..., None]
 
     @available_if(_learns_in_batches)
     def partial_fit(self, X, y, classes=None, sample_weight=None, **partial_fit_params):
@@ -114,7 +114,7 @@ class PartialFitMixin(RoutingMixin, Predictions):
 
         Notes
         -----
-        Calibration, temperature and trained combiners need scores of rows that the models have not
+        Calibration, scaling and trained combiners need scores of rows that the models have not
         learned. Every batch but the first is scored before it is learned. Up to 400 rows of each
         class are kept with their scores, fewer if that is more than 64 MB, but at least 10. If a
         class is full, a new row replaces a random one, so that newer rows are more likely to be
@@ -122,11 +122,11 @@ class PartialFitMixin(RoutingMixin, Predictions):
         models that had learned less than the present ones: after few batches, probabilities are
         less confident than they should be. Do not pass the same rows twice: their scores would not
         be out of sample, and probabilities would be over-confident. ``cv`` is not used, except that
-        ``None`` means no calibration and no temperature.
+        ``None`` means no calibration and no scaling.
 
-        Calibration, temperature and trained combiners are fitted again whenever a twentieth of the
+        Calibration, scaling and trained combiners are fitted again whenever a twentieth of the
         kept rows is new. Columns with fewer than 10 scores of a side use the calibration of all
-        other columns together. If no column has more, margins are read as log-odds; a temperature
+        other columns together. If no column has more, margins are read as log-odds; a scaling
         needs 50 rows; and until then, predictions warn that they are provisional: pass the data in
         several batches. The calibration of ``fit`` stays in use until all columns have enough
         scores, or until as much data as ``fit`` saw has been learned again.
@@ -256,7 +256,7 @@ class PartialFitMixin(RoutingMixin, Predictions):
         self.stream_ = replace(self.stream_, learners=learners, seen=seen)
 
     def _fit_on_reservoir(self, plan: Plan, fresh: float = 0.05) -> None:
-        """Fit calibration, combiner and temperature on stored scores, if enough are new.
+        """Fit calibration, combiner and scaling on stored scores, if enough are new.
 
         ``fresh`` is the share of stored rows that must be new.
         """
@@ -273,8 +273,8 @@ class PartialFitMixin(RoutingMixin, Predictions):
         values[:, self.bank_.constant] = self.bank_.constants()
         scores = DenseScores(values, y, self.code_, weights, sides=sides * enough)
         has_rows = len(scores.complete_rows()) >= ENOUGH_ROWS
-        calibrated = plan.calibration is None or bool(enough.any())
-        needs_rows = plan.tempered or self.combiner_.learns
+        calibrated = not plan.calibrations or bool(enough.any())
+        needs_rows = plan.scaling is not None or self.combiner_.learns
         lacking = not calibrated or (needs_rows and not has_rows)
         self.stream_ = replace(
             stream, fitted_at=n_seen, inherited=0.0, provisional=stream.provisional and lacking
@@ -285,19 +285,19 @@ class PartialFitMixin(RoutingMixin, Predictions):
             self.calibration_ = log_odds = Sigmoid()  # reads margins as log-odds
             log_odds.slopes_ = np.full(len(enough), -1.0)
             log_odds.intercepts_ = np.zeros(len(enough))
-            self._fit_after_bank(scores, plan._replace(calibration=None), has_rows)
+            self._fit_after_bank(scores, plan._replace(calibrations=()), has_rows)
 
     def _fit_after_bank(self, scores: OutOfSampleScores, plan: Plan, has_rows: bool) -> None:
-        """Fit calibration, combiner and temperature; the last two if there are enough rows."""
+        """Fit calibration, combiner and scaling; the last two if there are enough rows."""
         if self.combiner_.learns:
             if not has_rows:
                 return
             self.combiner_ = clone(self.combiner_)
-        if plan.calibration is not None:
-            self.calibration_ = calibrate(plan.calibration, scores)
+        self._fit_calibration(scores, plan)
         self._fit_combiner(scores)
-        if plan.tempered and has_rows:
-            self._fit_temperature(scores, None)
+        if plan.scaling is not None and has_rows:
+            self.native_ = None  # it does not learn in batches
+            self._fit_scaling(scores, plan)
         self.least_proba_ = np.zeros(len(self.classes_))  # more samples may come
 
     def _before_predicting(self) -> None:
@@ -310,7 +310,7 @@ class PartialFitMixin(RoutingMixin, Predictions):
                 "further batches."
             )
         warn(
-            "probabilities are provisional: calibration and temperature are fitted on scores of "
+            "probabilities are provisional: calibration and scaling are fitted on scores of "
             "rows before they are learned, and there are too few so far. Call partial_fit with "
             "further batches, or split the data into several batches."
         )

@@ -1,7 +1,7 @@
-"""CoupledClassifier: any binary classifier x code x calibration x combiner.
+"""CoupledClassifier: any classifier x code x calibration x combiner x scaling.
 
 :meth:`CoupledBase._fit` connects the parts in the order of the data: code, bank,
-out-of-sample scores, calibration, combiner, temperature.
+out-of-sample scores, calibration, combiner, scaling.
 """
 
 from __future__ import annotations
@@ -14,41 +14,63 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch, check_random_state, get_tags, indexable
-from sklearn.utils.validation import check_consistent_length, column_or_1d, has_fit_parameter
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+)
 
 from manyclass import codes
 from manyclass._lib.arrays import Code, Floats
 from manyclass._lib.jobs import check_in_memory, check_n_jobs, kept_on_workers
 from manyclass._lib.labels import check_targets
-from manyclass._lib.messages import quoted
+from manyclass._lib.messages import quoted, warn
 from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.routing import offers_weights_if_taken
 from manyclass._lib.rows import is_by_columns
 from manyclass._lib.sklearn import check_any_rows, check_sample_weight
 from manyclass._lib.weights import class_sizes, weights_in_use
-from manyclass.banks import Bank, fit_bank, read_by_bank, takes_any_rows
+from manyclass.banks import (
+    PROBABILITY,
+    Bank,
+    fit_bank,
+    fit_native,
+    read_by_bank,
+    takes_any_rows,
+)
 from manyclass.batches import PartialFitMixin
-from manyclass.calibration import Calibration
+from manyclass.calibration.choosing import choose
 from manyclass.calibration.crossfitting import calibrate, left_out_probabilities
 from manyclass.calibration.plan import Plan, make_plan
 from manyclass.combiners.base import Combiner, own_copy
 from manyclass.combiners.coupling.base import CouplingRule, warn_unconverged, warn_undetermined
 from manyclass.predicting import Predictions
-from manyclass.scaling.temperature import (
-    FLOOR,
-    fit_temperature,
-    least_probabilities,
-    rows_for_temperature,
-)
+from manyclass.reporting import CalibrationReport
+from manyclass.scaling.inputs import normalised
+from manyclass.scaling.rare import least_probabilities
+from manyclass.scaling.temperature import FLOOR
 from manyclass.scores.leave_one_out import FitPart
 from manyclass.scores.out_of_sample import OutOfSampleScores
+
+NATIVE = "native"
+"""The name of no code: the learner's own multiclass model."""
+
+
+def rows_for_scaling(k: int, n_columns: int) -> int:
+    """Return the number of rows that the scaling is fitted on.
+
+    10,000, or fewer if that is more than ten million scores (2020 for one-vs-one with 100
+    classes), but at least 1000.
+    """
+    return min(10_000, max(1000, 10_000_000 // max(n_columns, 4 * k)))
 
 
 class CoupledBase(Predictions, ABC):
     """Base of the coupled classifiers.
 
-    Subclasses have the parameters ``code``, ``combiner``, ``calibration``, ``cv``,
-    ``temperature``, ``n_jobs`` and ``random_state``, and choose the binary classifier.
+    Subclasses have the parameters ``code``, ``combiner``, ``calibration``, ``cv``, ``scaling``,
+    ``n_jobs`` and ``random_state``, and choose the binary classifier.
     """
 
     @abstractmethod
@@ -88,23 +110,23 @@ class CoupledBase(Predictions, ABC):
             if measure is not None:  # before folds are fitted: not all learners support it
                 evidence = self.bank_.evidence(X_bank, y, code, weights)
             data = X_bank, y, code, weights
-            # With thousands of columns, and scores that only the temperature needs, some folds
+            # With thousands of columns, and scores that only the scaling needs, some folds
             # give enough rows.
             many = code.shape[1] > self._row_blocks.many_columns
-            enough = self._rows_for_temperature() if plan.only_tempered and many else None
+            enough = rows_for_scaling(*code.shape) if plan.only_scaled and many else None
             needed: Any = {"enough": enough, "all_rows": measure is not None}
             scores = plan.source.scores(self.bank_, fit_part, *data, folds, **needed)
+            native = self._fit_native(plan, X_bank, y, weights, fit_params, seeds, folds)
         if scores is not None:
-            scores.check_sides(classes, needed=not plan.only_tempered, tempered=plan.tempered)
+            scores.check_sides(classes, needed=not plan.only_scaled, scaled=bool(plan.scaling))
         if measure is not None:
             known = None if scores is None else scores.dense()
             self.reliability_ = measure.fit(X, y, code, evidence, known)
         if scores is not None:
-            if plan.calibration is not None:
-                self.calibration_ = calibrate(plan.calibration, scores)
+            self._fit_calibration(scores, plan)
             self._fit_combiner(scores)
-            if plan.tempered:
-                self._fit_temperature(scores, plan.calibration)
+            if plan.scaling is not None:
+                self._fit_scaling(scores, plan, native)
                 counts = np.bincount(y[weights > 0], minlength=len(classes))
                 self.least_proba_ = least_probabilities(counts, self.class_totals_)
         self.bank_.own_rows()
@@ -137,29 +159,32 @@ class CoupledBase(Predictions, ABC):
     def _make_combiner_and_code(self, k: int) -> tuple[Combiner, Code, NDArray[np.int64] | None]:
         """Return the combiner, the code, and a seed for each column."""
         rng = check_random_state(self.random_state)
-        combiner = own_copy(self.combiner)
-        code = self._make_code(k, combiner, rng)
-        seeds = rng.randint(2**31 - 1, size=code.shape[1])
-        return combiner, code, None if self.random_state is None else seeds
-
-    def _make_code(self, k: int, combiner: Combiner, rng) -> Code:
-        if isinstance(self.code, str):
-            # With two classes, all codes are the same single problem.
-            name = "one-vs-one" if k == 2 and self.code in codes.NAMES else self.code
-            code = codes.by_name(name, k, random_state=rng)
-        else:
-            matrix = self.code(k) if callable(self.code) else self.code
-            code = codes.check_code(matrix, n_classes=k)
+        code = self._make_code(k, rng)
+        combiner = own_copy(self.combiner, code)
         combiner.check_code(code)
         if isinstance(combiner, CouplingRule) and not codes.is_identifiable(code):
             combiner.check_identifiable(code)
             warn_undetermined(code, combiner)
-        return code
+        seeds = rng.randint(2**31 - 1, size=code.shape[1])
+        return combiner, code, None if self.random_state is None else seeds
+
+    def _make_code(self, k: int, rng) -> Code:
+        if isinstance(self.code, str):
+            # With two classes, all codes are the same single problem.
+            name = "one-vs-one" if k == 2 and self.code in (*codes.NAMES, NATIVE) else self.code
+            if name == NATIVE:  # the learner's scores of each class against the rest
+                return codes.one_vs_rest(k)
+            return codes.by_name(name, k, random_state=rng)
+        matrix = self.code(k) if callable(self.code) else self.code
+        return codes.check_code(matrix, n_classes=k)
 
     def _plan(self, combiner: Combiner, k: int) -> Plan:
         """Check the parameters, and return what has to be fitted."""
         check_n_jobs(self.n_jobs)
-        parameters = {name: getattr(self, name) for name in ("calibration", "cv", "temperature")}
+        names = ("calibration", "cv", "scaling", "with_native")
+        parameters = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        if self._is_native(k):
+            parameters["with_native"] = False
         return make_plan(self._base_estimator(), combiner, k, **parameters)
 
     def _weigh(self, X, labels, sample_weight, fit_params):
@@ -180,6 +205,9 @@ class CoupledBase(Predictions, ABC):
         options.update(fit_params=fit_params, n_jobs=self.n_jobs, borrow=True)
 
         def fit_part(rows, columns) -> Bank:
+            if self._is_native(len(code)):
+                own = {"fit_params": fit_params, "seed": None if seeds is None else seeds[0]}
+                return fit_native(estimator, X, y, plan.kind, len(code), rows=rows, **own)
             part = code if columns is None else code[:, columns]
             own = seeds if seeds is None or columns is None else seeds[columns]
             return fit_bank(estimator, X, y, part, plan.kind, rows=rows, seeds=own, **options)
@@ -191,15 +219,52 @@ class CoupledBase(Predictions, ABC):
         self.__dict__.pop("stream_", None)  # of partial_fit
         self.classes_, self.combiner_, self.code_ = classes, combiner, code
         self.calibration_, self.reliability_ = None, None
-        self.temperature_, self.least_proba_ = 1.0, np.zeros(len(classes))
+        self.scaling_, self.native_, self.least_proba_ = None, None, np.zeros(len(classes))
+        self.report_ = CalibrationReport()
 
     def _set_totals(self, class_totals: Floats) -> None:
         """Set the training weight of each class and of each column."""
         self.class_totals_ = class_totals
         self.weights_ = np.maximum(class_totals @ (self.code_ != 0), FLOOR)
 
-    def _rows_for_temperature(self) -> int:
-        return rows_for_temperature(*self.code_.shape)
+    def _is_native(self, k: int) -> bool:
+        """Tell whether the learner's own multiclass model takes the place of the columns."""
+        return isinstance(self.code, str) and self.code == NATIVE and k > 2
+
+    def _fit_native(
+        self, plan: Plan, X, y, weights, fit_params, seeds, folds
+    ) -> OutOfSampleScores | None:
+        """Fit the learner on all classes at once; return its out-of-sample probabilities."""
+        if not plan.with_native:
+            return None
+        k = len(self.classes_)
+        estimator, seed = self._base_estimator(), None if seeds is None else seeds[0]
+
+        def fit_part(rows, columns) -> Bank:
+            own = {"fit_params": fit_params, "seed": seed, "rows": rows}
+            return fit_native(estimator, X, y, PROBABILITY, k, **own)
+
+        try:
+            self.native_ = fit_part(None, None)
+            data = X, y, codes.one_vs_rest(k), weights
+            return plan.source.scores(self.native_, fit_part, *data, folds)
+        except Exception as error:
+            if self.with_native is True:
+                raise
+            self.native_ = None
+            warn(
+                f"{type(estimator).__name__} cannot be fitted on all {k} classes at once, so its "
+                f"own probabilities are not used ({error}). with_native=False avoids the attempt."
+            )
+            return None
+
+    def _fit_calibration(self, scores: OutOfSampleScores, plan: Plan) -> None:
+        """Choose the calibration by its cross-fitted log-loss, and fit it."""
+        if not plan.calibrations:
+            return
+        choice = choose(plan.calibrations, scores)
+        self.report_.calibration = choice
+        self.calibration_ = calibrate(choice.method, scores)
 
     def _fit_combiner(self, scores: OutOfSampleScores) -> None:
         if not self.combiner_.learns or self.reliability_ is not None:
@@ -209,26 +274,46 @@ class CoupledBase(Predictions, ABC):
             folds["folds"] = scores.fold_numbers[rows]
         self.combiner_.fit(scores[rows], scores.y[rows], self.code_, scores.weights[rows], **folds)
 
-    def _fit_temperature(
-        self, scores: OutOfSampleScores, calibration: type[Calibration] | None
+    def _fit_scaling(
+        self, scores: OutOfSampleScores, plan: Plan, native: OutOfSampleScores | None = None
     ) -> None:
-        """Fit the temperature, on at most some thousand rows that have scores in all columns.
+        """Fit the scaling, on at most some thousand rows that have scores in all columns.
 
-        ``calibration`` is fitted again without some of the rows, if there are few; None uses
-        the calibration of all rows.
+        The calibration is fitted again without some of the rows at a time, so that the scaling
+        learns how good it is on rows that it has not seen.
         """
-        rows, enough = scores.complete_rows(), self._rows_for_temperature()
+        rows, enough = scores.complete_rows(), rows_for_scaling(*self.code_.shape)
+        if native is not None:
+            rows = rows[np.isin(rows, native.complete_rows())]
+        rows = rows[scores.weights[rows] > 0]
         if len(rows) == 0:
+            self.native_ = None
             return
         if len(rows) > enough:
             rows = np.random.default_rng(0).choice(rows, enough, replace=False)
         parts = []
-        for part, r in left_out_probabilities(self.calibration_, calibration, scores, rows):
+        for part, r in left_out_probabilities(self.calibration_, scores, rows):
             combined = self._combine(r)
-            parts.append((part, combined.values, combined.converged))
-        rows, p, converged = (np.concatenate(part) for part in zip(*parts, strict=True))
+            parts.append((part, r, combined.values, combined.converged))
+        rows, r, p, converged = (np.concatenate(part) for part in zip(*parts, strict=True))
         warn_unconverged(self.combiner_, converged)
-        self.temperature_ = fit_temperature(p, scores.y[rows], scores.weights[rows])
+        y, weights = scores.y[rows], scores.weights[rows]
+        others = [] if native is None else [normalised(native[rows])]
+        evidence: Any = {"columns": r, "others": others}
+        self.scaling_ = plan.scaling().fit_checked(p, y, weights, code=self.code_, **evidence)
+        scaled = self.scaling_.scale(p, **evidence)
+        self.report_.set_scaling(self.scaling_, y, weights, p, scaled, *others)
+
+    def calibration_report(self) -> CalibrationReport:
+        """Return which calibration and scaling were chosen, and on what evidence.
+
+        Returns
+        -------
+        CalibrationReport
+            Print it, or read its attributes.
+        """
+        check_is_fitted(self)
+        return self.report_
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -253,27 +338,34 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
     code : str, array-like of shape (k, l) or callable, default="one-vs-one"
         "one-vs-one", "one-vs-rest", "sparse-random", "dense-random", "complete",
         "ordinal"; a matrix of -1, 0 and +1 with rows in the order of ``classes_``; or a
-        function of the number of classes that returns one.
-    combiner : str or Combiner, default="wlw2"
-        A coupling rule (see :func:`couple`) or a trained soft-max function (see
+        function of the number of classes that returns one. "native" uses no code: the estimator
+        is fitted on all classes at once, and its own scores are calibrated and scaled.
+    combiner : str or Combiner, default="auto"
+        "auto" is "wlw2" for one-vs-one codes and "kl" for all others. Or a coupling rule (see
+        :func:`couple`) or a trained soft-max function (see
         :mod:`manyclass.combiners.softmax`), which give ``predict_proba``; or a label decoder (see
         :mod:`manyclass.combiners.decoding`, :mod:`manyclass.combiners.srm_drm`), which does not.
-    calibration : {"auto", "sigmoid", "robust-sigmoid", "isotonic"} or None, default="auto"
+    calibration : {"auto", "sigmoid", "robust-sigmoid", "beta", "isotonic"} or None, default="auto"
         How scores become probabilities: by Platt's sigmoid, by a sigmoid that is robust
-        to long tails of the scores (:class:`~manyclass.calibration.RobustSigmoid`), or by
-        isotonic regression. "auto" uses the estimator's own ``predict_proba`` if it has
-        one and Platt's sigmoid otherwise; ``None`` uses ``predict_proba`` unchanged.
-        Label decoders use scores unchanged.
+        to long tails of the scores (:class:`~manyclass.calibration.RobustSigmoid`), by beta
+        calibration of ``predict_proba``, or by isotonic regression. "auto" chooses between
+        the estimator's own ``predict_proba``, if it has one, sigmoid, beta and isotonic, by
+        their cross-fitted log-loss; ``None`` uses ``predict_proba`` unchanged. Label decoders
+        use scores unchanged.
     cv : int, splitter, iterable of splits, "loo" or None, default=5
-        Folds for the out-of-sample scores that calibration, temperature and trained combiners are
+        Folds for the out-of-sample scores that calibration, scaling and trained combiners are
         fitted on. "loo" is analytic leave-one-out, for :class:`~sklearn.svm.SVC`,
         :class:`~sklearn.svm.NuSVC` and :class:`~manyclass.learners.KernelLogisticRegression`:
         nothing is fitted twice, except columns where it is not reliable, which a warning reports.
         ``None`` means no out-of-sample scores.
-    temperature : bool, default=True
-        Raise the coupled probabilities to the power that fits the out-of-sample
-        ones best. Coupled probabilities are under-confident; labels do not change.
+    scaling : {"auto", "structured", "temperature"} or None, default="auto"
+        How coupled probabilities are calibrated, on out-of-sample ones: by
+        :class:`~manyclass.scaling.StructuredScaling`, which is "auto", by a single power
+        (:class:`~manyclass.scaling.Temperature`), which does not change labels, or not at all.
         Not used for two classes, where nothing is coupled.
+    with_native : bool or "auto", default="auto"
+        Whether structured scaling also uses the estimator's own multiclass probabilities. This
+        fits the estimator on all classes at once, in every fold. "auto" does so if it has them.
     n_jobs : int, optional
         Parallel jobs for fitting columns, and threads for coupling.
     random_state : int, RandomState or None, default=None
@@ -297,8 +389,10 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         Training weight of each column.
     class_totals_ : ndarray of shape (k,)
         Training weight of each class.
-    temperature_ : float
-        The power applied to coupled probabilities; 1 where none was fitted.
+    scaling_ : StructuredScaling, Temperature or None
+        The fitted scaling.
+    native_ : bank of the estimator's own multiclass model, or None
+        Its probabilities are used by ``scaling_``.
     least_proba_ : ndarray of shape (k,)
         Lower bound of each class probability: 0, or half of the class's share in the training
         set if the class has a single sample, which cannot be left out.
@@ -332,10 +426,11 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         estimator=None,
         *,
         code: str | Any = "one-vs-one",
-        combiner: str | Combiner = "wlw2",
+        combiner: str | Combiner = "auto",
         calibration: str | None = "auto",
         cv=5,
-        temperature: bool = True,
+        scaling: str | None = "auto",
+        with_native: bool | str = "auto",
         n_jobs: int | None = None,
         random_state=None,
         verbose: int = 0,
@@ -345,14 +440,15 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         self.combiner = combiner
         self.calibration = calibration
         self.cv = cv
-        self.temperature = temperature
+        self.scaling = scaling
+        self.with_native = with_native
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     @offers_weights_if_taken
     def fit(self, X, y, sample_weight=None, **fit_params):
-        """Fit the binary models, the calibration, the combiner and the temperature.
+        """Fit the binary models, the calibration, the combiner and the scaling.
 
         Parameters
         ----------
@@ -361,7 +457,7 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         y : array-like of shape (n,)
             Class labels.
         sample_weight : array-like of shape (n,), optional
-            Weights, used by the estimator, the calibration and the temperature. They are
+            Weights, used by the estimator, the calibration and the scaling. They are
             counts of samples: a weight of 2 is a copy, and weights that sum to 1 mean one
             sample in all, which is too little to calibrate on. If weights only express
             importance, scale them to sum to n. They need an estimator whose ``fit`` takes

@@ -18,9 +18,11 @@ from manyclass._lib.rows import blocks_of_rows
 from manyclass._lib.sklearn import check_any_rows, n_samples
 from manyclass.banks import takes_any_rows
 from manyclass.calibration import Calibration
-from manyclass.combiners.base import Combination, Combiner, resolve
+from manyclass.combiners.base import Combination, Combiner, resolve_for
 from manyclass.combiners.coupling.base import couple_blocks, read_columns, warn_unconverged
-from manyclass.scaling.temperature import apply_temperature
+from manyclass.scaling import Scaling
+from manyclass.scaling.inputs import normalised
+from manyclass.scaling.rare import raise_to
 from manyclass.scores.out_of_sample import check_no_nan
 
 
@@ -46,7 +48,7 @@ class RowBlocks:
 
 
 def _combiner_of(self) -> Combiner:
-    return self.combiner_ if hasattr(self, "combiner_") else resolve(self.combiner)
+    return self.combiner_ if hasattr(self, "combiner_") else resolve_for(self.combiner)
 
 
 def _gives_probabilities(self) -> bool:
@@ -58,7 +60,7 @@ def _couples(self) -> bool:
 
 
 class Predictions(ClassifierMixin, BaseEstimator):
-    """Applies scores, calibration, combiner and temperature to one block of rows at a time.
+    """Applies scores, calibration, combiner and scaling to one block of rows at a time.
 
     Subclasses fit them.
     """
@@ -71,7 +73,8 @@ class Predictions(ClassifierMixin, BaseEstimator):
     calibration_: Calibration | None
     combiner_: Combiner
     weights_: Floats
-    temperature_: float
+    scaling_: Scaling | None
+    native_: Any
     least_proba_: Floats
     reliability_: Any
     n_jobs: int | None
@@ -197,7 +200,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
         def of_block(values, rows):
             combined = self._combine(values, rows)
             converged.append(combined.converged)
-            answer = apply_temperature(combined.values, self.temperature_, self.least_proba_)
+            answer = raise_to(self._scale(combined.values, values, rows), self.least_proba_)
             return answer.argmax(axis=1)[:, None] if only_winner else answer
 
         answer = self._by_blocks(X, of_block, 1 if only_winner else len(self.classes_))
@@ -232,6 +235,13 @@ class Predictions(ClassifierMixin, BaseEstimator):
         """Combine values of the given rows of X."""
         weights = self.weights_ if self.reliability_ is None else self.reliability_.of(rows, values)
         return self.combiner_.combine(values, self.code_, weights, n_jobs=self.n_jobs)
+
+    def _scale(self, p: Floats, values: Floats, rows) -> Floats:
+        """Scale coupled probabilities; ``values`` are those of the columns for the same rows."""
+        if self.scaling_ is None:
+            return p
+        others = [] if self.native_ is None else [normalised(self.native_.scores(rows))]
+        return self.scaling_.scale(p, columns=values, others=others)
 
     @property
     def estimators_(self) -> list[Any]:

@@ -29,7 +29,7 @@ class CoupledSVC(CoupledBase):
     """C-support vector classification with calibrated class probabilities.
 
     The successor of ``SVC(probability=True)``: replace the class name. One call of LIBSVM fits all
-    pairs of classes. Analytic leave-one-out gives the scores that the sigmoids and the temperature
+    pairs of classes. Analytic leave-one-out gives the scores that the sigmoids and the scaling
     are fitted on, so that no machine is fitted twice. The pairs are coupled by the rule that LIBSVM
     uses, solved exactly. The label is always that of the largest probability.
 
@@ -53,7 +53,7 @@ class CoupledSVC(CoupledBase):
         Seed of random codes.
     code : str, array-like or callable, default="one-vs-one"
         See :class:`CoupledClassifier`. Codes other than one-vs-one fit one machine per column.
-    combiner : str or Combiner, default="wlw2"
+    combiner : str or Combiner, default="auto"
         See :class:`CoupledClassifier`.
     calibration : {"sigmoid", "robust-sigmoid", "isotonic"}, default="sigmoid"
         How margins become probabilities: by Platt's sigmoid, by a sigmoid that is robust to long
@@ -64,7 +64,7 @@ class CoupledSVC(CoupledBase):
         If leave-one-out is not reliable (the kernel is not positive definite, or the solver
         did not converge), 5 folds replace it, with a warning. The same holds for single
         columns where scores would change too much, or where the sides are hardly separated.
-    temperature : bool, default=True
+    scaling : {"auto", "structured", "temperature"} or None, default="auto"
         See :class:`CoupledClassifier`.
     n_jobs : int, optional
         Parallel jobs for folds and columns, and threads for coupling.
@@ -83,7 +83,7 @@ class CoupledSVC(CoupledBase):
         X, also where samples of weight 0 are left out.
     class_weight_, fit_status_, shape_fit_, probA_, probB_
         As in :class:`~sklearn.svm.SVC`. The sigmoids are ours, of leave-one-out scores.
-    code_, weights_, temperature_, least_proba_, combiner_, n_features_in_, feature_names_in_
+    code_, weights_, scaling_, least_proba_, combiner_, n_features_in_, feature_names_in_
         As in :class:`CoupledClassifier`.
 
     Notes
@@ -136,10 +136,10 @@ class CoupledSVC(CoupledBase):
         break_ties: bool = False,
         random_state=None,
         code: str | Any = "one-vs-one",
-        combiner: str | Combiner = "wlw2",
+        combiner: str | Combiner = "auto",
         calibration: str | None = "sigmoid",
         cv="loo",
-        temperature: bool = True,
+        scaling: str | None = "auto",
         n_jobs: int | None = None,
         dtype: type[np.floating] = np.float64,
     ):
@@ -162,7 +162,7 @@ class CoupledSVC(CoupledBase):
         self.combiner = combiner
         self.calibration = calibration
         self.cv = cv
-        self.temperature = temperature
+        self.scaling = scaling
         self.n_jobs = n_jobs
         self.dtype = dtype
 

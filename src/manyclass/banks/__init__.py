@@ -4,6 +4,7 @@ from manyclass.banks.base import Bank, ConstantModel, Evidence, Untrusted
 from manyclass.banks.fit import fit_bank, is_kernel_machine, read_by_bank, takes_any_rows
 from manyclass.banks.kinds import CENTRED, LOG_ODDS, MARGIN, PROBABILITY, ScoreKind, response_kind
 from manyclass.banks.linear import LinearBank
+from manyclass.banks.native import NativeBank, fit_native, is_multiclass
 from manyclass.banks.svm.bank import KernelBank
 
 __all__ = [
@@ -16,10 +17,13 @@ __all__ = [
     "Evidence",
     "KernelBank",
     "LinearBank",
+    "NativeBank",
     "ScoreKind",
     "Untrusted",
     "fit_bank",
+    "fit_native",
     "is_kernel_machine",
+    "is_multiclass",
     "read_by_bank",
     "response_kind",
     "takes_any_rows",

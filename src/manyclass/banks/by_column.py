@@ -147,11 +147,11 @@ def _fit_column(estimator, X, y, column, rows, params, seed, pairwise: bool):
         return ConstantModel(bool(present[0]))
     set_seed(estimator, seed)
     sliced = check_fit_params(X, params, rows)
-    fitted = estimator.fit(_own_part(estimator, X, rows, pairwise), target, **sliced)
+    fitted = estimator.fit(own_part(estimator, X, rows, pairwise), target, **sliced)
     return PairwiseModel(fitted, rows) if pairwise else fitted
 
 
-def _own_part(estimator, X, rows: Places, pairwise: bool):
+def own_part(estimator, X, rows: Places, pairwise: bool):
     """Return the rows of a column (X itself if all), and of a square matrix its columns."""
     part = take_part(X, rows, rows if pairwise else None, copy=overwrites(estimator))
     return with_narrow_indices(part if pairwise else without_duplicates(part))

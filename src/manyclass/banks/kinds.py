@@ -34,6 +34,16 @@ class ScoreKind(ABC):
         r = np.where((r < 0) & (r > -rounding), 0.0, np.where((r > 1) & (r < 1 + rounding), 1.0, r))
         return self.of_probabilities(r)
 
+    def of_classes(self, model: Any, X: Any, n_classes: int) -> Floats:
+        """Return the scores (n, k) of all classes against the rest by a multiclass model.
+
+        ``model.classes_`` are class indices. A class that it does not know has probability 0.
+        """
+        known = np.clip(np.asarray(model.predict_proba(X), dtype=np.float64), 0.0, 1.0)
+        p = np.zeros((n_classes, len(known)))
+        p[np.asarray(model.classes_, dtype=np.intp)] = known.T
+        return np.stack([self.of_probabilities(np.stack([1.0 - q, q], axis=1)) for q in p], axis=1)
+
     @abstractmethod
     def of_probabilities(self, r: Floats) -> Floats:
         """Return the scores (n,) that follow from probabilities (n, 2) of both sides."""
@@ -61,6 +71,14 @@ class Margin(ScoreKind):
     def of(self, model, X):
         """Return the margins (n,)."""
         return np.asarray(model.decision_function(X), dtype=np.float64).reshape(-1)
+
+    def of_classes(self, model, X, n_classes):
+        """Return the class margins (n, k)."""
+        f = np.asarray(model.decision_function(X), dtype=np.float64)
+        f = np.stack([-f, f], axis=1) if f.ndim == 1 else f
+        out = np.full((len(f), n_classes), f.min(initial=0.0))
+        out[:, np.asarray(model.classes_, dtype=np.intp)] = f
+        return out
 
     def of_probabilities(self, r):
         """Raise an error: margins do not follow from probabilities."""

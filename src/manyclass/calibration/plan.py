@@ -14,10 +14,12 @@ from manyclass.banks import (
     PROBABILITY,
     ScoreKind,
     is_kernel_machine,
+    is_multiclass,
     response_kind,
 )
-from manyclass.calibration import CALIBRATIONS, Calibration, Sigmoid
+from manyclass.calibration import CALIBRATIONS, Beta, Calibration, Isotonic, Sigmoid, Unchanged
 from manyclass.combiners.base import Combiner
+from manyclass.scaling import Scaling, StructuredScaling, resolve_scaling
 from manyclass.scores.sources import NoScores, ScoreSource, resolve_cv
 
 
@@ -26,25 +28,35 @@ class Plan(NamedTuple):
 
     kind: ScoreKind
     """The scores that the binary models return."""
-    calibration: type[Calibration] | None
-    """How scores become probabilities; None if they are used unchanged."""
-    tempered: bool
-    """Whether a temperature is fitted."""
-    only_tempered: bool
-    """Whether nothing but a temperature needs out-of-sample scores."""
+    calibrations: tuple[type[Calibration], ...]
+    """How scores may become probabilities, the simplest first; none if they are used unchanged."""
+    scaling: type[Scaling] | None
+    """How coupled probabilities are scaled."""
+    only_scaled: bool
+    """Whether nothing but the scaling needs out-of-sample scores."""
     source: ScoreSource
     """Where out-of-sample scores come from; ``NoScores`` if nothing needs them."""
+    with_native: bool = False
+    """Whether the learner's own multiclass probabilities are pooled with the coupled ones."""
 
 
 def make_plan(
-    estimator, combiner: Combiner, n_classes: int, *, calibration, cv, temperature
+    estimator,
+    combiner: Combiner,
+    n_classes: int,
+    *,
+    calibration,
+    cv,
+    scaling,
+    with_native=False,
 ) -> Plan:
     """Check the parameters of a classifier and return what has to be fitted.
 
-    ``calibration``, ``cv`` and ``temperature`` are parameters of :class:`CoupledClassifier`.
+    The keywords are parameters of :class:`CoupledClassifier`.
     """
-    if not isinstance(temperature, bool | np.bool_):
-        raise ValueError(f"temperature must be True or False, got {quoted(temperature)}.")
+    scaled = resolve_scaling(scaling)
+    if not (isinstance(with_native, bool | np.bool_) or with_native == "auto"):
+        raise ValueError(f"with_native must be 'auto', True or False, got {quoted(with_native)}.")
     source = resolve_cv(cv)
     if calibration not in ("auto", None, *CALIBRATIONS):
         raise ValueError(
@@ -55,32 +67,52 @@ def make_plan(
         raise ValueError(
             f"combiner {combiner.key!r} learns from out-of-sample scores, but cv=None. Use cv=5."
         )
-    kind, method = _choose_calibration(estimator, combiner, calibration)
-    calibrated = method is not None and source.gives_scores
+    kind, methods = _candidates(estimator, combiner, calibration, source)
+    calibrated = methods and source.gives_scores
     if combiner.takes == "probabilities" and kind != PROBABILITY and not calibrated:
         raise ValueError(_no_calibration(estimator, combiner, calibration, cv))
-    # A combiner that learns from the same scores includes a temperature in its weights.
-    tempered = bool(
-        temperature and combiner.gives_probabilities and not combiner.learns and n_classes > 2
-    )
-    only_tempered = method is None and not combiner.learns
-    needs_scores = tempered or not only_tempered
-    return Plan(kind, method, tempered, only_tempered, source if needs_scores else NoScores())
+    # A combiner that learns from the same scores includes a scaling in its weights.
+    if not combiner.gives_probabilities or combiner.learns or n_classes == 2:
+        scaled = None
+    only_scaled = not methods and not combiner.learns
+    if scaled is None and only_scaled:
+        source = NoScores()
+    pooled = scaled is StructuredScaling and source.gives_scores and with_native
+    if pooled == "auto":
+        pooled = _pools_well(estimator)
+    return Plan(kind, methods, scaled, only_scaled, source, bool(pooled))
 
 
-def _choose_calibration(
-    estimator, combiner: Combiner, calibration: str | None
-) -> tuple[ScoreKind, type[Calibration] | None]:
-    """Return the kind of scores to ask for and the calibration, if any."""
+def _pools_well(estimator) -> bool:
+    """Tell whether the learner's own probabilities are pooled by default.
+
+    Weights of the classes 0 and 1 are meant for the sides of binary problems.
+    """
+    weighted = isinstance(getattr(estimator, "class_weight", None), dict)
+    return is_multiclass(estimator) and not is_kernel_machine(estimator) and not weighted
+
+
+def _candidates(
+    estimator, combiner: Combiner, calibration: str | None, source: ScoreSource
+) -> tuple[ScoreKind, tuple[type[Calibration], ...]]:
+    """Return the kind of scores to ask for and the calibrations to choose from, if any."""
     if combiner.takes == "scores":
-        return response_kind(estimator, (MARGIN, CENTRED)), None
+        return response_kind(estimator, (MARGIN, CENTRED)), ()
     if calibration is None:
-        return response_kind(estimator, (PROBABILITY, MARGIN)), None
+        return response_kind(estimator, (PROBABILITY, MARGIN)), ()
+    if calibration == "beta":
+        return response_kind(estimator, (LOG_ODDS, MARGIN)), (Beta,)
     if calibration in CALIBRATIONS:
-        return response_kind(estimator, (MARGIN, LOG_ODDS)), CALIBRATIONS[calibration]
-    kinds = (MARGIN, PROBABILITY) if is_kernel_machine(estimator) else (PROBABILITY, MARGIN)
-    kind = response_kind(estimator, kinds)
-    return kind, Sigmoid if kind == MARGIN else None
+        return response_kind(estimator, (MARGIN, LOG_ODDS)), (CALIBRATIONS[calibration],)
+    if is_kernel_machine(estimator) and hasattr(estimator, "decision_function"):
+        return MARGIN, (Sigmoid,)
+    if not source.gives_scores:
+        kind = response_kind(estimator, (PROBABILITY, MARGIN))
+        return kind, () if kind == PROBABILITY else (Sigmoid,)
+    kind = response_kind(estimator, (LOG_ODDS, MARGIN))
+    if kind == MARGIN:
+        return kind, (Sigmoid, Isotonic)
+    return kind, (Unchanged, Sigmoid, Beta, Isotonic)
 
 
 def _no_calibration(estimator, combiner: Combiner, calibration, cv) -> str:

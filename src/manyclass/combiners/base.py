@@ -161,14 +161,27 @@ def resolve(combiner: str | Combiner) -> Combiner:
     if isinstance(combiner, str) and combiner in _REGISTRY:
         return _REGISTRY[combiner]()
     raise ValueError(
-        f"unknown combiner {quoted(combiner)}: pass a Combiner object or one of "
+        f"unknown combiner {quoted(combiner)}: pass a Combiner object, 'auto' or one of "
         f"{', '.join(names())}."
     )
 
 
-def own_copy(combiner: str | Combiner) -> Combiner:
+def resolve_for(combiner: str | Combiner, code: Code | None = None) -> Combiner:
+    """Return the combiner of a name; "auto" means a coupling rule that is defined for the code.
+
+    It is δ2 of Wu, Lin & Weng for one-vs-one, and the minimum of the weighted divergence (kl) for
+    all other codes, or least squares if the code does not determine the class probabilities.
+    """
+    if not isinstance(combiner, str) or combiner != "auto":
+        return resolve(combiner)
+    if code is None or codes.pair_columns(code) is not None:
+        return resolve("wlw2")
+    return resolve("kl" if codes.is_identifiable(code) else "least-squares")
+
+
+def own_copy(combiner: str | Combiner, code: Code | None = None) -> Combiner:
     """Return an unfitted copy, with a fixed seed so that each call breaks ties the same way."""
-    copy: Combiner = clone(resolve(combiner))
+    copy: Combiner = clone(resolve_for(combiner, code))
     if hasattr(copy, "random_state"):
         copy.random_state = as_seed(copy.random_state)
     return copy

@@ -1,5 +1,25 @@
 """Coupled probabilities to calibrated ones."""
 
-from manyclass.scaling.temperature import apply_temperature, fit_temperature
+from __future__ import annotations
 
-__all__ = ["apply_temperature", "fit_temperature"]
+from manyclass._lib.messages import quoted
+from manyclass.scaling.structured import StructuredScaling
+from manyclass.scaling.temperature import Temperature
+
+__all__ = ["SCALINGS", "Scaling", "StructuredScaling", "Temperature", "resolve_scaling"]
+
+Scaling = StructuredScaling | Temperature
+SCALINGS: dict[str, type[Scaling]] = {"structured": StructuredScaling, "temperature": Temperature}
+
+
+def resolve_scaling(scaling: object) -> type[Scaling] | None:
+    """Return the class that the parameter ``scaling`` means; None if nothing is scaled."""
+    if scaling is None:
+        return None
+    if scaling == "auto":
+        return StructuredScaling
+    if isinstance(scaling, str) and scaling in SCALINGS:
+        return SCALINGS[scaling]
+    raise ValueError(
+        f"scaling must be 'auto', None or one of {sorted(SCALINGS)}, got {quoted(scaling)}."
+    )

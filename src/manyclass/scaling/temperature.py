@@ -1,30 +1,110 @@
-"""Temperature scaling of coupled probabilities: one power for all, and lower bounds."""
+"""Temperature scaling: one power for all classes, and a little of the uniform distribution."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.special import softmax
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.arrays import Floats, Places
+from manyclass.scaling.inputs import check_probabilities, check_training
 
 # Spacing of float64 numbers at 1: smaller probabilities count as this much.
 FLOOR = np.finfo(np.float64).eps
 # Bounds of the power. A choice: beyond them, a bad calibration is more likely than a good fit.
 TEMPERATURES = (0.05, 20.0)
-# Share of samples that are assumed to be of the class that came second. A choice: it bounds the
-# power where all samples are right, at the price of less confidence. It was chosen among six
-# values by looking at official test splits (usps), not on training parts: docs/benchmarks.md.
-SURPRISED = 0.005
+
+
+class Temperature(BaseEstimator):
+    """One power of the probabilities, which makes them more or less confident.
+
+    Probabilities p become ``p^s``, renormalised, with the power s of the least log-loss. Then a
+    share 1 / (n + 1) of the uniform distribution is mixed in, where n is the number of samples:
+    by the rule of succession, n samples without a surprise do not exclude one. The order of the
+    classes stays.
+
+    Attributes
+    ----------
+    power_ : float
+        The power, within [0.05, 20].
+    share_ : float
+        Share of the uniform distribution.
+    classes_ : ndarray of shape (k,)
+        The labels.
+
+    See Also
+    --------
+    StructuredScaling : More parameters, shrunk to a temperature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.scaling import Temperature
+    >>> p = np.array([[0.6, 0.4], [0.6, 0.4], [0.6, 0.4], [0.6, 0.4], [0.4, 0.6]])
+    >>> scaling = Temperature().fit(p, [0, 0, 0, 1, 1])
+    >>> scaling.predict_proba([[0.6, 0.4]]).round(3)
+    array([[0.75, 0.25]])
+    """
+
+    def fit(self, p, y, sample_weight=None, *, columns=None, others=(), code=None) -> Temperature:
+        """Fit the power to out-of-sample probabilities.
+
+        Parameters
+        ----------
+        p : array-like of shape (n, k)
+            Class probabilities of samples that the model was not fitted on.
+        y : array-like of shape (n,)
+            True labels. The columns of p are in their sorted order.
+        sample_weight : array-like of shape (n,), optional
+            Counts of samples.
+        columns, others, code
+            Ignored: see :class:`StructuredScaling`.
+
+        Returns
+        -------
+        self
+        """
+        p, y, weights, classes = check_training(p, y, sample_weight)
+        self.fit_checked(p, y, weights)
+        self.classes_ = classes
+        return self
+
+    def fit_checked(self, p: Floats, y: Places, weights: Floats, **evidence) -> Temperature:
+        """Do the same without checks; y are class indices."""
+        self.classes_ = np.arange(p.shape[1])
+        self.power_ = fit_temperature(p, y, weights)
+        self.share_ = 1.0 / (1.0 + float(weights.sum()))
+        return self
+
+    def predict_proba(self, p, *, columns=None, others=()) -> Floats:
+        """Return scaled probabilities.
+
+        Parameters
+        ----------
+        p : array-like of shape (n, k)
+            Class probabilities.
+        columns, others
+            Ignored.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+        """
+        check_is_fitted(self)
+        return self.scale(check_probabilities(p, len(self.classes_)))
+
+    def scale(self, p: Floats, **evidence) -> Floats:
+        """Do the same without checks."""
+        return apply_temperature(p, self.power_, self.share_)
 
 
 def fit_temperature(p: Floats, y: Places, weights: Floats | None = None) -> float:
     """Return the power s for which p_i^s, renormalised, has the least log-loss.
 
     Coupled probabilities are under-confident: the pairs that do not involve the true class dilute
-    it. The log-loss is convex in s. In the spirit of Platt's targets, additional samples, one and
-    half a percent, are assumed to be of the class that came second. Otherwise s would grow without
-    bound where all samples are right, and new data always differ a little from the training data.
-    The result is kept within [0.05, 20].
+    it. The log-loss is convex in s. The result is kept within [0.05, 20]: where all samples are
+    right, s would grow without bound.
 
     Parameters
     ----------
@@ -40,24 +120,21 @@ def fit_temperature(p: Floats, y: Places, weights: Floats | None = None) -> floa
     >>> import numpy as np
     >>> from manyclass.scaling.temperature import fit_temperature
     >>> p = np.array([[0.6, 0.4], [0.6, 0.4], [0.6, 0.4], [0.6, 0.4], [0.6, 0.4]])
-    >>> round(fit_temperature(p, np.array([0, 0, 0, 0, 1])), 2)  # to about 4/6
-    1.68
+    >>> round(fit_temperature(p, np.array([0, 0, 0, 0, 1])), 2)  # to 4/5
+    3.42
     """
     log_p = np.log(np.maximum(p, FLOOR))
     weights = np.ones(len(p)) if weights is None else weights
     if not weights.sum() > 0:
         return 1.0
     reached = log_p[np.arange(len(p)), y]
-    second = np.partition(log_p, -2, axis=1)[:, -2]
-    surprises = weights / weights.sum() + SURPRISED * weights
 
     def slopes(s: float) -> tuple[float, float]:
         """First and second derivative of the log-loss."""
         powered = softmax(s * log_p, axis=1)
         expected = np.einsum("ij,ij->i", powered, log_p)
         spread = np.einsum("ij,ij,ij->i", powered, log_p, log_p) - expected**2
-        first = weights @ (expected - reached) + surprises @ (expected - second)
-        return float(first), float((weights + surprises) @ spread)
+        return float(weights @ (expected - reached)), float(weights @ spread)
 
     first, curvature = slopes(1.0)
     if abs(first) <= 1e-13 * weights.sum():  # uniform: all powers give the same log-loss
@@ -75,37 +152,12 @@ def fit_temperature(p: Floats, y: Places, weights: Floats | None = None) -> floa
     return near[0] if near else float(s)
 
 
-def rows_for_temperature(k: int, n_columns: int) -> int:
-    """Return the number of rows that the temperature, a single parameter, is fitted on.
+def apply_temperature(p: Floats, s: float, share: float = 0.0) -> Floats:
+    """Return p_i^s, renormalised, with a share of the uniform distribution.
 
-    5000, or fewer if that is more than ten million scores (2020 for one-vs-one with 100
-    classes), but at least 1000.
-    """
-    return min(5000, max(1000, 10_000_000 // max(n_columns, 4 * k)))
-
-
-def least_probabilities(class_counts: Places, class_totals: Floats) -> Floats:
-    """Return the lower bound of each class probability: 0, unless the class has a single sample.
-
-    A single sample cannot be left out, and a power that fits the other classes may reduce the
-    probability of this one to almost 0. By the rule of succession, the chance of missing a
-    sample of the class is one half before any trial. So half of the class's share in the
-    training set is the lower bound.
-
-    Classes are counted by their training samples that have a weight.
-    """
-    share = class_totals / class_totals.max()  # first, as sums may overflow
-    return np.where(class_counts == 1, 0.5 * share / share.sum(), 0.0)
-
-
-def apply_temperature(p: Floats, s: float, least: Floats | None = None) -> Floats:
-    """Return p_i^s, renormalised, and mixed with the lower bounds ``least`` if given.
-
-    The sum stays 1. Without lower bounds, the order of the classes stays, too.
+    The sum stays 1, and so does the order of the classes.
     """
     if s != 1.0:
         powered = (p / p.max(axis=1, keepdims=True)) ** s
         p = powered / powered.sum(axis=1, keepdims=True)
-    if least is None or not least.any():
-        return p
-    return least + (1.0 - least.sum()) * p
+    return (1.0 - share) * p + share / p.shape[1] if share else p

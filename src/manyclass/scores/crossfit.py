@@ -155,7 +155,7 @@ class CrossFittedScores(OutOfSampleScores):
         missing = np.concatenate([[0], np.cumsum(np.isnan(self._left_out))])[self._start]
         return np.flatnonzero(np.diff(missing) == 0)
 
-    def check_sides(self, classes, *, needed, tempered):
+    def check_sides(self, classes, *, needed, scaled):
         """Report classes whose samples were all left out together, or never left out.
 
         Classes with a single sample are not reported, nor are samples without weight.
@@ -169,8 +169,8 @@ class CrossFittedScores(OutOfSampleScores):
         positive, negative = ((scored & (self.code == side)).any(axis=0) for side in (1, -1))
         lacks = ((self.code > 0) & ~positive) | ((self.code < 0) & ~negative)
         missed = lacks & several[:, None]
-        untempered = tempered and not complete.any()
-        if not missed.any() and not untempered:
+        unscaled = scaled and not complete.any()
+        if not missed.any() and not unscaled:
             return
         missing = _missing_scores(missed, classes)
         if needed and missed.any() and not (positive & negative).any():
@@ -178,9 +178,9 @@ class CrossFittedScores(OutOfSampleScores):
                 f"{missing} No column has scores of both sides, so no calibration can be fitted. "
                 f"{REMEDY}"
             )
-        consequence = "Calibration, temperature and trained combiners do not use them."
-        if untempered:
-            consequence = "No sample has scores in all columns, so the temperature is not fitted."
+        consequence = "Calibration, scaling and trained combiners do not use them."
+        if unscaled:
+            consequence = "No sample has scores in all columns, so the scaling is not fitted."
         warn(f"{missing} {consequence} {REMEDY}")
 
     def _scored(self) -> Flags:

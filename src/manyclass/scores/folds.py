@@ -146,6 +146,6 @@ def warn_single(y: Places, classes: NDArray) -> None:
     if len(single) > 0:
         warn(
             f"the following classes have a single sample each: {some_quoted(single)}. It cannot be "
-            "left out, so calibration, temperature and trained combiners do not use it; collect "
+            "left out, so calibration, scaling and trained combiners do not use it; collect "
             "more samples or merge the class with another."
         )

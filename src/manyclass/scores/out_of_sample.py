@@ -77,7 +77,7 @@ class OutOfSampleScores(ABC):
         """Yield the scores of a few columns at a time, with these sample weights."""
 
     @abstractmethod
-    def check_sides(self, classes: NDArray, *, needed: bool, tempered: bool) -> None:
+    def check_sides(self, classes: NDArray, *, needed: bool, scaled: bool) -> None:
         """Report classes whose samples were all left out together, or never left out.
 
         Parameters
@@ -85,10 +85,10 @@ class OutOfSampleScores(ABC):
         classes : array of shape (k,)
             Names of the classes.
         needed : bool
-            Whether anything but the temperature needs scores of both sides. If so and no column
+            Whether anything but the scaling needs scores of both sides. If so and no column
             has them, this is a ``ValueError`` instead of a warning.
-        tempered : bool
-            Whether a temperature will be fitted.
+        scaled : bool
+            Whether a scaling will be fitted.
         """
 
 
@@ -146,7 +146,7 @@ class DenseScores(OutOfSampleScores):
         rows = np.arange(len(self.y))
         return [ColumnBlock(slice(0, self.n_columns), rows, self._scores, sides, weights)]
 
-    def check_sides(self, classes, *, needed, tempered):
+    def check_sides(self, classes, *, needed, scaled):
         """Do nothing: rows are left out one by one here, never a whole class."""
 
 

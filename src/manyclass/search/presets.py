@@ -53,7 +53,7 @@ def duan(
     """Return one of the methods that Duan et al. (2003) compare, as in the paper.
 
     All have Gaussian kernels. Sigmoids and soft-max functions are fitted to out-of-sample scores.
-    There is no temperature. ``MWV_SVM``, ``MWV_KLR`` and ``WTA_SVM`` only give labels. Unlike in
+    There is no scaling. ``MWV_SVM``, ``MWV_KLR`` and ``WTA_SVM`` only give labels. Unlike in
     the paper, ``MWV_PSVM`` has ``predict_proba``: the share of the pairwise votes that a class has
     won. It ranks the classes, but it is at most 2/k and does not estimate a probability.
 
@@ -95,7 +95,7 @@ def duan(
         combiner=combiner,
         calibration=calibration,
         cv=cv,
-        temperature=False,
+        scaling=None,
         n_jobs=n_jobs,
         random_state=random_state,
     )

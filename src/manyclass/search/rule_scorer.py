@@ -43,7 +43,7 @@ class RuleScorer(BaseEstimator):
     Notes
     -----
     The result is a dict with an entry such as "ht_accuracy" for every rule and metric; greater is
-    better. The log-loss needs a classifier with ``temperature=False``, because a temperature is
+    better. The log-loss needs a classifier with ``scaling=None``, because a scaling is
     fitted for one rule. The accuracy does not depend on it. scikit-learn's log-loss replaces the
     probability 0, of a class without training samples, by the float64 epsilon.
 
@@ -61,7 +61,7 @@ class RuleScorer(BaseEstimator):
     >>> from manyclass import CoupledSVC
     >>> from manyclass.search import RuleScorer
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = CoupledSVC(temperature=False).fit(X[::2], y[::2])
+    >>> model = CoupledSVC(scaling=None).fit(X[::2], y[::2])
     >>> scores = RuleScorer(["ht", "wlw2"], ["neg_log_loss"])(model, X[1::2], y[1::2])
     >>> {name: round(score, 3) for name, score in scores.items()}
     {'ht_neg_log_loss': -0.152, 'wlw2_neg_log_loss': -0.136}
@@ -174,10 +174,10 @@ def _last_step(estimator, X) -> tuple[CoupledBase, Any]:
 def _check_rule(rule: Combiner, model: CoupledBase, metrics: list[str]) -> None:
     """Raise a ``ValueError`` if the scores of this rule do not follow from this model."""
     own = model.combiner_
-    if model.temperature and len(model.classes_) > 2 and "neg_log_loss" in metrics:
+    if model.scaling is not None and len(model.classes_) > 2 and "neg_log_loss" in metrics:
         raise ValueError(
-            f"the classifier has a temperature that was fitted for {own.key!r}, not for "
-            f"{rule.key!r}. Search with temperature=False, or with metrics=['accuracy'] alone."
+            f"the classifier has a scaling that was fitted for {own.key!r}, not for "
+            f"{rule.key!r}. Search with scaling=None, or with metrics=['accuracy'] alone."
         )
     if rule.learns or rule.measure() is not None:
         raise ValueError(
@@ -260,7 +260,7 @@ def best_per_rule(
     >>> from manyclass.search import RuleScorer, best_per_rule
     >>> X, y = load_iris(return_X_y=True)
     >>> grid = {"C": [0.1, 1, 10], "gamma": [0.1, 1]}
-    >>> model = CoupledSVC(temperature=False)
+    >>> model = CoupledSVC(scaling=None)
     >>> search = GridSearchCV(model, grid, scoring=RuleScorer(["ht", "vote"]), refit=False)
     >>> best_per_rule(search.fit(X, y))
     {'ht': {'C': 1, 'gamma': 0.1}, 'vote': {'C': 1, 'gamma': 0.1}}
@@ -296,10 +296,10 @@ def estimator_per_rule(
     >>> from manyclass import CoupledSVC
     >>> from manyclass.search import RuleScorer, estimator_per_rule
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = CoupledSVC(temperature=False)
+    >>> model = CoupledSVC(scaling=None)
     >>> search = GridSearchCV(model, {"C": [1, 10]}, scoring=RuleScorer(["ht"]), refit=False)
     >>> estimator_per_rule(search.fit(X, y))
-    {'ht': CoupledSVC(C=1, combiner='ht', temperature=False)}
+    {'ht': CoupledSVC(C=1, combiner='ht', scaling=None)}
     """
     best = best_per_rule(search, rules, choose)
     given = _rules_of(search)

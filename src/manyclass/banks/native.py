@@ -1,0 +1,87 @@
+"""A multiclass learner as it is: its own class scores take the place of a code's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.utils import get_tags
+
+from manyclass._lib.arrays import Flags, Floats, Places
+from manyclass._lib.rows import by_rows, with_narrow_indices, without_duplicates
+from manyclass._lib.sklearn import check_fit_params
+from manyclass.banks.base import Bank, PairwiseModel, check_square, read_once
+from manyclass.banks.by_column import own_part, set_seed
+from manyclass.banks.kinds import ScoreKind
+
+
+class NativeBank(Bank):
+    """One multiclass model. Its column c is class c against the rest.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        Its classes are some of the class indices 0 to k - 1.
+    kind : ScoreKind
+        What :meth:`scores` returns.
+    n_classes : int
+        Number k of classes. A class that the model does not know has probability 0.
+    """
+
+    def __init__(self, model: Any, kind: ScoreKind, n_classes: int):
+        self._models = [model]
+        self.kind, self.n_classes = kind, n_classes
+        self.constant = np.zeros(n_classes, dtype=np.bool_)
+
+    def scores(self, X, where: Flags | None = None) -> Floats:
+        """Return the scores (n, k) of all classes; ``where`` is ignored."""
+        model = self._models[0]
+        X = by_rows(read_once(model, X))
+        X = with_narrow_indices(X if isinstance(model, PairwiseModel) else without_duplicates(X))
+        return self.kind.of_classes(model, X, self.n_classes)
+
+
+def fit_native(
+    estimator,
+    X,
+    y: Places,
+    kind: ScoreKind,
+    n_classes: int,
+    *,
+    rows: Places | None = None,
+    fit_params: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+) -> NativeBank:
+    """Fit a clone of the estimator on all classes at once.
+
+    Parameters
+    ----------
+    estimator : multiclass classifier
+    X, y : training data; y holds class indices 0 to k - 1
+    kind : what the bank returns
+    n_classes : int
+    rows : the training rows to use; all if omitted
+    fit_params : arguments of ``fit``, sliced like the rows if they have their length
+    seed : for every ``random_state`` of the estimator that is None
+    """
+    rows = np.arange(len(y)) if rows is None else rows
+    model, X = clone(estimator), read_once(estimator, X)
+    set_seed(model, seed)
+    pairwise = bool(get_tags(model).input_tags.pairwise)
+    if pairwise:
+        check_square(model, X)
+    if len(np.unique(y[rows])) == 1:  # a fold with a single class
+        model = DummyClassifier().fit(np.zeros((len(rows), 1)), y[rows])
+        return NativeBank(model, kind, n_classes)
+    params = check_fit_params(X, dict(fit_params or {}), rows)
+    model.fit(own_part(model, X, rows, pairwise), y[rows], **params)
+    return NativeBank(PairwiseModel(model, rows) if pairwise else model, kind, n_classes)
+
+
+def is_multiclass(estimator) -> bool:
+    """Tell whether the estimator gives probabilities of many classes by itself."""
+    tags = get_tags(estimator).classifier_tags
+    return hasattr(estimator, "predict_proba") and tags is not None and tags.multi_class

@@ -1,0 +1,208 @@
+"""Structured scaling: a temperature, then class and column effects that are shrunk to nothing.
+
+1. Logits are a weighted sum of log-probabilities and, where columns are given, of what they say
+   about each class. The few weights are shared by all classes (:mod:`manyclass.scaling.pooling`).
+2. A share 1 / (n + 1) of the uniform distribution is mixed in.
+3. ``softmax(z + W z + b + B rho)`` with z the centred log-probabilities and rho the log-odds of
+   the columns (:mod:`manyclass.scaling.matrix`). The ridge on W and b is that of structured matrix
+   scaling (Berta, Holzmüller, Jordan and Bach 2026).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from manyclass._lib.arrays import Code, Floats, Places
+from manyclass.scaling.inputs import check_probabilities, check_training
+from manyclass.scaling.kernels.evidence import add_products, describe_columns, normalise, pool
+from manyclass.scaling.matrix import fit_matrix
+from manyclass.scaling.pooling import RIDGE, fit_weights
+from manyclass.scaling.temperature import FLOOR, fit_temperature
+
+# Ridge of the columns' effects, in units of k l / n. A choice among 0.1, 0.3 and 1 on random
+# splits of training parts: benchmarks/quality/choices.md.
+COLUMNS_RIDGE = 0.3
+# Largest k l / n for which columns have effects. A choice: beyond it, the ridge of more than 3
+# leaves next to nothing of them, at the price of k l parameters.
+MOST_PER_SAMPLE = 10.0
+
+
+class StructuredScaling(BaseEstimator):
+    """Calibrate class probabilities by a temperature, class effects and column effects.
+
+    With few samples it is a temperature. The more samples there are, the more it corrects: the
+    bias of each class, its confidence, and which classes are mistaken for each other. With
+    probabilities alone it is structured matrix scaling. The coupled classifiers also pass the
+    probabilities of their binary models, which know more about the classes than what coupling
+    keeps, and the learner's own probabilities.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels.
+    weights_ : ndarray of shape (t,)
+        Weights of the sources that all classes share: of log p (with p alone it is the power
+        of a temperature), of the log-probabilities of ``others``, and if there are columns, of the
+        least and the mean log-probability and the mean log-odds of a class's sides; and, with
+        others or columns, of the log-prior of the class.
+    share_ : float
+        Share of the uniform distribution: 1 / (n + 1).
+    log_prior_ : ndarray of shape (k,)
+        Logarithms of the class shares.
+    matrix_ : ndarray of shape (k + 1, k), or (k + 1 + l, k) with column effects
+        W and b, and B, transposed.
+    code_ : int8 ndarray of shape (k, l) or None
+        The code of the columns.
+
+    See Also
+    --------
+    Temperature : A single parameter.
+
+    References
+    ----------
+    E. Berta, D. Holzmüller, M. I. Jordan and F. Bach (2026), "Structured matrix scaling for
+    multi-class calibration", AISTATS.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.metrics import log_loss
+    >>> from sklearn.model_selection import cross_val_predict
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from manyclass.scaling import StructuredScaling
+    >>> X, y = load_digits(return_X_y=True)
+    >>> p = cross_val_predict(GaussianNB(), X[::2], y[::2], method="predict_proba")
+    >>> scaling = StructuredScaling().fit(p, y[::2])
+    >>> p_new = GaussianNB().fit(X[::2], y[::2]).predict_proba(X[1::2])
+    >>> round(log_loss(y[1::2], p_new), 1)
+    3.8
+    >>> round(log_loss(y[1::2], scaling.predict_proba(p_new)), 1)
+    0.6
+    """
+
+    def fit(
+        self, p, y, sample_weight=None, *, columns=None, others=(), code: Code | None = None
+    ) -> StructuredScaling:
+        """Fit the scaling to out-of-sample probabilities.
+
+        Parameters
+        ----------
+        p : array-like of shape (n, k)
+            Class probabilities of samples that the model was not fitted on, such as those of
+            :func:`~sklearn.model_selection.cross_val_predict`.
+        y : array-like of shape (n,)
+            True labels. The columns of p are in their sorted order.
+        sample_weight : array-like of shape (n,), optional
+            Counts of samples.
+        columns : array of shape (n, l), optional
+            Probabilities of the positive sides of the binary problems of ``code``.
+        others : sequence of arrays of shape (n, k)
+            Further class probabilities of the same samples, by other models.
+        code : int8 array of shape (k, l), optional
+            The code matrix, if there are columns.
+
+        Returns
+        -------
+        self
+        """
+        p, y, weights, classes = check_training(p, y, sample_weight)
+        columns = None if columns is None else np.ascontiguousarray(columns, dtype=np.float64)
+        others = [check_probabilities(other, p.shape[1], "others") for other in others]
+        self.fit_checked(p, y, weights, columns=columns, others=others, code=code)
+        self.classes_ = classes
+        return self
+
+    def fit_checked(
+        self, p: Floats, y: Places, weights: Floats, *, columns=None, others=(), code=None
+    ) -> StructuredScaling:
+        """Do the same without checks; y are class indices."""
+        self.classes_ = np.arange(p.shape[1])
+        n, k = float(weights.sum()), p.shape[1]
+        self.code_ = None if columns is None else code
+        self.share_ = 1.0 / (n + 1.0)
+        counts = np.bincount(y, weights=weights, minlength=k)
+        self.log_prior_ = np.log((counts + 1.0) / (n + k))
+        features, log_odds = self._features(p, columns, others)
+        if len(features) == 1:
+            self.weights_ = np.array([fit_temperature(p, y, weights)])
+        else:
+            self.weights_ = fit_weights(features, y, weights, RIDGE)
+        z = self._pool(features)
+        X = [z, np.ones((len(z), 1))]
+        ridge = np.full((k + 1, k), k * (k - 1) / n)
+        np.fill_diagonal(ridge, k / n)
+        ridge[k] = k / n
+        if log_odds is not None and log_odds.shape[1] * k <= MOST_PER_SAMPLE * n:
+            n_columns = log_odds.shape[1]
+            X.append(log_odds)
+            of_columns = np.full((n_columns, k), COLUMNS_RIDGE * k * n_columns / n)
+            ridge = np.concatenate([ridge, of_columns])
+        self.matrix_ = fit_matrix(z, np.hstack(X), y, weights, ridge)
+        return self
+
+    def predict_proba(self, p, *, columns=None, others=()) -> Floats:
+        """Return scaled probabilities.
+
+        Parameters
+        ----------
+        p : array-like of shape (n, k)
+            Class probabilities.
+        columns : array of shape (n, l), optional
+            Probabilities of the positive sides, if ``fit`` had them.
+        others : sequence of arrays of shape (n, k)
+            Further class probabilities, as many as in ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+        """
+        check_is_fitted(self)
+        p = check_probabilities(p, len(self.classes_))
+        columns = None if columns is None else np.ascontiguousarray(columns, dtype=np.float64)
+        others = [check_probabilities(other, p.shape[1], "others") for other in others]
+        given = 1 + len(others) + (3 if columns is not None else 0)
+        if given + (given > 1) != len(self.weights_):
+            raise ValueError(
+                "predict_proba needs columns and others where fit had them, and nowhere else."
+            )
+        return self.scale(p, columns=columns, others=others)
+
+    def scale(self, p: Floats, *, columns=None, others=()) -> Floats:
+        """Do the same without checks."""
+        features, log_odds = self._features(p, columns, others)
+        z, k = self._pool(features), p.shape[1]
+        logits = z + self.matrix_[k]
+        add_products(z, self.matrix_[:k], logits)
+        if len(self.matrix_) > k + 1:
+            add_products(log_odds, self.matrix_[k + 1 :], logits)
+        normalise(logits)
+        return logits
+
+    def _features(self, p: Floats, columns, others) -> tuple[Floats, Floats | None]:
+        """Return the sources (t, n, k) and the log-odds of the columns, if there are any."""
+        n, k = p.shape
+        width = 0 if columns is None else 3
+        alone = width == 0 and len(others) == 0
+        features = np.empty((1 if alone else 2 + len(others) + width, n, k))
+        np.log(np.maximum(p, FLOOR), out=features[0])
+        for feature, other in zip(features[1:], others, strict=False):
+            np.log((1.0 - self.share_) * other + self.share_ / k, out=feature)
+        if not alone:
+            features[-1] = self.log_prior_
+        if columns is None:
+            return features, None
+        code = csr_array(self.code_)
+        log_odds = np.empty(columns.shape)
+        start = 1 + len(others)
+        describe_columns(
+            columns, code.indptr, code.indices, code.data, log_odds, features[start : start + 3]
+        )
+        return features, log_odds
+
+    def _pool(self, features: Floats) -> Floats:
+        z = np.empty(features.shape[1:])
+        pool(features, self.weights_, self.share_, z)
+        return z
