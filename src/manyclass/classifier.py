@@ -60,10 +60,10 @@ NATIVE = "native"
 def rows_for_scaling(k: int, n_columns: int) -> int:
     """Return the number of rows that the scaling is fitted on.
 
-    10,000, or fewer if that is more than ten million scores (2020 for one-vs-one with 100
+    5000, or fewer if that is more than ten million scores (2020 for one-vs-one with 100
     classes), but at least 1000.
     """
-    return min(10_000, max(1000, 10_000_000 // max(n_columns, 4 * k)))
+    return min(5000, max(1000, 10_000_000 // max(n_columns, 4 * k)))
 
 
 class CoupledBase(Predictions, ABC):
@@ -206,8 +206,11 @@ class CoupledBase(Predictions, ABC):
 
         def fit_part(rows, columns) -> Bank:
             if self._is_native(len(code)):
-                own = {"fit_params": fit_params, "seed": None if seeds is None else seeds[0]}
-                return fit_native(estimator, X, y, plan.kind, len(code), rows=rows, **own)
+                native: Any = {
+                    "fit_params": fit_params,
+                    "seed": None if seeds is None else seeds[0],
+                }
+                return fit_native(estimator, X, y, plan.kind, len(code), rows=rows, **native)
             part = code if columns is None else code[:, columns]
             own = seeds if seeds is None or columns is None else seeds[columns]
             return fit_bank(estimator, X, y, part, plan.kind, rows=rows, seeds=own, **options)
@@ -241,7 +244,7 @@ class CoupledBase(Predictions, ABC):
         estimator, seed = self._base_estimator(), None if seeds is None else seeds[0]
 
         def fit_part(rows, columns) -> Bank:
-            own = {"fit_params": fit_params, "seed": seed, "rows": rows}
+            own: Any = {"fit_params": fit_params, "seed": seed, "rows": rows}
             return fit_native(estimator, X, y, PROBABILITY, k, **own)
 
         try:
@@ -300,7 +303,8 @@ class CoupledBase(Predictions, ABC):
         y, weights = scores.y[rows], scores.weights[rows]
         others = [] if native is None else [normalised(native[rows])]
         evidence: Any = {"columns": r, "others": others}
-        self.scaling_ = plan.scaling().fit_checked(p, y, weights, code=self.code_, **evidence)
+        scaling: Any = plan.scaling
+        self.scaling_ = scaling().fit_checked(p, y, weights, code=self.code_, **evidence)
         scaled = self.scaling_.scale(p, **evidence)
         self.report_.set_scaling(self.scaling_, y, weights, p, scaled, *others)
 

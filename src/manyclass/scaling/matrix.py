@@ -9,7 +9,7 @@ from manyclass._lib.arrays import Floats, Places
 
 
 def fit_matrix(
-    z: Floats, X: Floats, y: Places, sample_weight: Floats, ridge: Floats, tol: float = 1e-7
+    z: Floats, X: Floats, y: Places, sample_weight: Floats, ridge: Floats, tol: float
 ) -> Floats:
     """Return the matrix M (d, k) with the least mean log-loss of softmax(z + X M), plus a ridge.
 
