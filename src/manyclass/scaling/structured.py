@@ -28,9 +28,9 @@ COLUMNS_RIDGE = 0.3
 # Largest k l / n for which columns have effects. A choice: beyond it, the ridge of more than 3
 # leaves next to nothing of them, at the price of k l parameters.
 MOST_PER_SAMPLE = 10.0
-# Limits of the derivatives in units of the ridge. Without columns the minimum is exact. With many
-# columns it is costly, and a dozen steps reach the same log-loss on new data to four digits.
-MATRIX_TOL, COLUMNS_TOL = 1e-7, 1e-4
+# The search stops when a step reduces the log-loss by less than this. Without columns the minimum is
+# exact. With many columns it is costly, and a dozen steps reach its log-loss on new data.
+MATRIX_TOL, COLUMNS_TOL = 1e-14, 1e-5
 
 
 class StructuredScaling(BaseEstimator):
