@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from manyclass._lib.arrays import Code, Flags, Floats
 from manyclass.scores.out_of_sample import ColumnBlock, ColumnBlocks
@@ -14,6 +16,9 @@ from manyclass.scores.out_of_sample import ColumnBlock, ColumnBlocks
 FARTHEST = 1e300
 # Scores that are transformed at a time. A choice: 256 KB, which stay in a core's cache.
 CACHED_ENTRIES = 2**15
+# Slope of a column that learned nothing. A choice: too small to change a probability visibly,
+# but not 0, so that equal probabilities are still ordered by the score.
+FAINTEST = 1e-12
 
 Pooled = tuple[Floats, Code, Floats]
 """Scores, sides and weights, each of shape (m,)."""
@@ -21,6 +26,9 @@ Pooled = tuple[Floats, Code, Floats]
 
 class Calibration(ABC):
     """Maps the scores of all columns to probabilities of their positive sides."""
+
+    name: ClassVar[str]
+    """Its name as a parameter of classifiers, and in reports."""
 
     def fit(self, scores: Floats, sides: Code, weights: Floats) -> Calibration:
         """Fit every column on out-of-sample scores.
@@ -132,3 +140,19 @@ def pool_scores(blocks: ColumnBlocks, chosen: Flags, most: int = 2**20) -> Poole
     order = np.argsort(place)
     f, side, weight = (part[order] for part in pooled)
     return f, side, weight
+
+
+def flat_log_odds(positive: Floats, negative: Floats) -> Floats:
+    """Return the log-odds of the mean of Platt's targets: the best calibration without a slope.
+
+    ``positive`` and ``negative`` (l,) are the training weights of the sides.
+    """
+    tiny = np.finfo(np.float64).tiny
+    share = positive * (positive + 1.0) / (positive + 2.0) + negative / (negative + 2.0)
+    share /= np.maximum(positive + negative, tiny)
+    return np.log(np.maximum(share, tiny)) - np.log1p(-share)
+
+
+def plain(array, dtype) -> NDArray:
+    """Return the array in C order and writable, which kernels are compiled for; copy if needed."""
+    return np.require(array, dtype, ["C", "W"])

@@ -45,10 +45,40 @@ def left_out_probabilities(
     calibrates without some of the samples; None uses ``calibration`` for all. ``rows`` have scores
     in all columns. Rows that no fold leaves out are skipped, if there are others.
     """
-    tests = _rows_to_leave_out(scores, rows)
-    if method is None or not tests:
-        yield from _probabilities(calibration, scores, rows)
-        return
+    if method is None or not _has_few_samples(scores):
+        return _probabilities(calibration, scores, rows)
+    return crossfitted_probabilities(method, scores, rows, otherwise=calibration)
+
+
+def crossfitted_probabilities(
+    method: type[Calibration],
+    scores: OutOfSampleScores,
+    rows: Places,
+    *,
+    otherwise: Calibration | None = None,
+) -> Iterator[tuple[Places, Floats]]:
+    """Yield some rows at a time, and their probabilities by calibrations fitted without them.
+
+    The folds are those that the scores come from, see
+    :func:`~manyclass.scores.folds.folds_again`. Rows that no fold leaves out are skipped, such as
+    rows without weight. If this would skip all rows, or if every class has a single sample, a
+    calibration of all samples is used for all rows.
+
+    Parameters
+    ----------
+    method : type of Calibration
+        Fitted once for each fold.
+    scores : OutOfSampleScores
+        Scores to calibrate.
+    rows : int array of shape (m,)
+        Rows to calibrate. The probability is NaN where they have no score.
+    otherwise : Calibration, optional
+        The calibration of all samples. By default it is fitted if it is needed.
+    """
+    tests = [test for test in left_out_folds(scores) if np.isin(rows, test).any()]
+    if not tests:
+        otherwise = calibrate(method, scores) if otherwise is None else otherwise
+        yield from _probabilities(otherwise, scores, rows)
     for test in tests:
         others = scores.weights.copy()
         others[test] = 0.0
@@ -65,18 +95,20 @@ def _probabilities(
         yield block, r if calibration is None else calibration.transform(r, out=r)
 
 
-def _rows_to_leave_out(
-    scores: OutOfSampleScores, rows: Places, few_of_a_class: int = 20
-) -> list[Places]:
-    """Return the rows of each fold; no fold if samples are not few, or single in each class.
+def _has_few_samples(scores: OutOfSampleScores, few_of_a_class: int = 20) -> bool:
+    """Whether there are so few samples that a calibration overfits.
 
-    ``few_of_a_class`` is the average number of samples below which a calibration overfits.
+    ``few_of_a_class`` is the average number of samples of a class below which it does.
     """
-    y, weights, n_classes = scores.y, scores.weights, len(scores.code)
-    used, in_use = np.flatnonzero(weights > 0), class_sizes(y, n_classes, weights)
-    enough = in_use.sum() >= few_of_a_class * np.count_nonzero(in_use)
-    if enough or np.bincount(y[used]).max(initial=0) < 2:
+    in_use = class_sizes(scores.y, len(scores.code), scores.weights)
+    return bool(in_use.sum() < few_of_a_class * np.count_nonzero(in_use))
+
+
+def left_out_folds(scores: OutOfSampleScores) -> list[Places]:
+    """Return the rows of each fold; no fold if every class has a single sample."""
+    used = np.flatnonzero(scores.weights > 0)
+    y = scores.y[used]
+    if np.bincount(y).max(initial=0) < 2:
         return []
     numbers = None if scores.fold_numbers is None else scores.fold_numbers[used]
-    folds = folds_again(numbers, y[used], n_classes)
-    return [used[test] for _, test in folds if np.isin(rows, used[test]).any()]
+    return [used[test] for _, test in folds_again(numbers, y, len(scores.code))]

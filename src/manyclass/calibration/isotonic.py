@@ -16,6 +16,8 @@ class Isotonic(Calibration):
     columns together.
     """
 
+    name = "isotonic"
+
     def _allocate(self, n_columns):
         self.curves_ = []
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyclass._lib.arrays import Flags, Floats
-from manyclass.calibration.base import CACHED_ENTRIES, FARTHEST, Calibration
+from manyclass.calibration.base import (
+    CACHED_ENTRIES,
+    FAINTEST,
+    FARTHEST,
+    Calibration,
+    flat_log_odds,
+    plain,
+)
 from manyclass.calibration.kernels.sigmoids import HEAVIEST, fit_sigmoids
-
-# Slope of a column that learned nothing. A choice: too small to change a probability visibly,
-# but not 0, so that equal probabilities are still ordered by the score.
-FAINTEST = 1e-12
 
 
 class Sigmoid(Calibration):
@@ -33,12 +35,14 @@ class Sigmoid(Calibration):
     array([0.17, 0.27, 0.46, 0.53, 0.67])
     """
 
+    name = "sigmoid"
+
     def _allocate(self, n_columns):
         self.slopes_, self.intercepts_ = np.empty(n_columns), np.empty(n_columns)
 
     def _fit_block(self, block):
-        scores, sides = _plain(block.scores, np.float64), _plain(block.sides, np.int8)
-        weights = _plain(block.weights, np.float64)
+        scores, sides = plain(block.scores, np.float64), plain(block.sides, np.int8)
+        weights = plain(block.weights, np.float64)
         slopes, intercepts = self.slopes_[block.columns], self.intercepts_[block.columns]
         fit_sigmoids(scores, sides, weights, 100, slopes, intercepts)
 
@@ -50,14 +54,9 @@ class Sigmoid(Calibration):
 
     def enforce_monotone(self, positive, negative):
         """Replace decreasing sigmoids by the share of the positive side, with a tiny slope."""
-        tiny = np.finfo(np.float64).tiny
         falls = self.slopes_ > 0.0
-        positive, negative = positive[falls], negative[falls]
-        # The mean of Platt's targets: the best sigmoid without a slope.
-        share = positive * (positive + 1.0) / (positive + 2.0) + negative / (negative + 2.0)
-        share /= np.maximum(positive + negative, tiny)
         self.slopes_[falls] = -FAINTEST
-        self.intercepts_[falls] = np.log1p(-share) - np.log(np.maximum(share, tiny))
+        self.intercepts_[falls] = -flat_log_odds(positive[falls], negative[falls])
 
     def transform(self, scores, out=None):
         """Apply the sigmoids."""
@@ -99,6 +98,8 @@ class RobustSigmoid(Sigmoid):
     [0.18 0.51 0.51 0.51 0.51 0.78]
     [0.18 0.43 0.47 0.54 0.57 0.81]
     """
+
+    name = "robust-sigmoid"
 
     def _allocate(self, n_columns):
         super()._allocate(n_columns)
@@ -161,8 +162,3 @@ def compress_tails(scores: Floats, limits: Floats, out: Floats | None = None) ->
             np.minimum(sizes, beyond, out=sizes)
             np.copysign(sizes, f, out=compressed[first : first + rows])
     return compressed
-
-
-def _plain(array, dtype) -> NDArray:
-    """Return the array in C order and writable, which kernels are compiled for; copy if needed."""
-    return np.require(array, dtype, ["C", "W"])
