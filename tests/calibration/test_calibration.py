@@ -11,12 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.calibration import _sigmoid_calibration
 
-from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
+from manyclass.calibration import Beta, Isotonic, RobustSigmoid, Sigmoid, Unchanged
 
 quick = settings(deadline=None, max_examples=40)
 seeds = st.integers(0, 2**32 - 1)
 sigmoids = pytest.mark.parametrize("method", [Sigmoid, RobustSigmoid])
-each = pytest.mark.parametrize("method", [Sigmoid, RobustSigmoid, Isotonic])
+each = pytest.mark.parametrize("method", [Sigmoid, RobustSigmoid, Beta, Isotonic, Unchanged])
+fitted = pytest.mark.parametrize("method", [Sigmoid, RobustSigmoid, Beta, Isotonic])
 
 
 def one_column(calibration, f, sides, weights=None):
@@ -245,6 +246,20 @@ class TestColumns:
         )
         assert_allclose(weighted.transform(scores), repeated.transform(scores), atol=1e-9)
 
+    def test_the_order_of_rows_does_not_matter(self, method):
+        scores, sides, weights = self.many(3)
+        order = np.random.RandomState(4).permutation(len(scores))
+        usual = method().fit(scores, sides, weights)
+        other = method().fit(scores[order], sides[order], weights[order])
+        assert_allclose(other.transform(scores), usual.transform(scores), atol=1e-9)
+
+    def test_probabilities_may_replace_the_scores(self, method):
+        scores, sides, weights = self.many(5)
+        model = method().fit(scores, sides, weights)
+        expected = model.transform(scores)
+        assert model.transform(scores, out=scores) is scores
+        assert_array_equal(scores, expected)
+
     def test_nothing_is_written_to_the_input(self, method):
         arrays = self.many()
         before = [array.copy() for array in arrays]
@@ -253,7 +268,7 @@ class TestColumns:
             assert_array_equal(array, copy)
 
 
-@each
+@fitted
 class TestColumnsThatBorrow:
     """Columns without scores of both sides, beside one that has them and is not even at 0."""
 
