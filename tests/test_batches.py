@@ -103,7 +103,9 @@ class TestPlainLoops:
     )
     def test_the_whole_way(self, estimator, code):
         rule = "wlw2" if code is PAIRS else "kl"
-        model = stream(CoupledClassifier(estimator, code=code, combiner=rule))
+        calibration = None if hasattr(estimator, "predict_proba") else "sigmoid"
+        options = {"combiner": rule, "calibration": calibration, "scaling": "temperature"}
+        model = stream(CoupledClassifier(estimator, code=code, **options))
         oracle = Stream(estimator, code)
         for rows in np.array_split(np.arange(len(y)), 8):
             oracle.learn(X[rows], y[rows])
@@ -115,8 +117,8 @@ class TestPlainLoops:
         n = model.weights_
         assert_array_equal(n, [(column[y] != 0).sum() for column in code.T])
         s = fit_temperature(couple(scores, code, rule, n), classes, weights)
-        assert_allclose(model.temperature_, s, rtol=1e-5)
-        expected = apply_temperature(couple(new, code, rule, n), s)
+        assert_allclose(model.scaling_.power_, s, rtol=1e-5)
+        expected = apply_temperature(couple(new, code, rule, n), s, 1 / (1 + weights.sum()))
         assert_allclose(model.predict_proba(X[:50]), expected, atol=1e-6)
 
     @pytest.mark.parametrize("estimator", [GaussianNB(), LeastSquares()])
@@ -231,10 +233,10 @@ class TestBeforeThereAreScores:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 assert_probabilities(model.predict_proba(X))
-            assert model.temperature_ != 1
+            assert model.scaling_ is not None
 
     @pytest.mark.parametrize(
-        "options", [{"cv": None}, {"combiner": "max-wins"}, {"temperature": False}]
+        "options", [{"cv": None}, {"combiner": "max-wins"}, {"scaling": None}]
     )
     def test_no_warning_where_none_are_needed(self, options):
         model = CoupledClassifier(GaussianNB(), **options)
@@ -328,7 +330,7 @@ class TestClassesThatComeLate:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             p = model.predict_proba(X)
-        assert p[:, 3].max() < 1e-3 and model.temperature_ != 1
+        assert p[:, 3].max() < 1e-3 and model.scaling_ is not None
         three = stream(CoupledClassifier(LeastSquares()), X[known], names[known], 8, CLASSES[:3])
         assert_allclose(p[:, :3], three.predict_proba(X), atol=0.02)
 
@@ -399,12 +401,12 @@ class TestLifeCycle:
     @pytest.mark.parametrize("estimator", [GaussianNB(), LeastSquares()])
     def test_goes_on_after_fit(self, estimator):
         model = CoupledClassifier(estimator).fit(X[:200], names[:200])
-        calibration, temperature = model.calibration_, model.temperature_
+        calibration, scaling = model.calibration_, model.scaling_
         model.partial_fit(X[200:204], names[200:204])
-        assert model.calibration_ is calibration and model.temperature_ == temperature
+        assert model.calibration_ is calibration and model.scaling_ is scaling
         assert_array_equal(model.class_totals_, np.bincount(y[:204]))
         model.partial_fit(X[204:], names[204:])
-        assert model.temperature_ != temperature  # all columns have enough scores now
+        assert model.scaling_ is not scaling  # all columns have enough scores now
         raw = CoupledClassifier(estimator, combiner="loss").fit(X, names)
         for learner, expected in zip(model.estimators_, raw.estimators_, strict=True):
             ask = "predict_proba" if hasattr(learner, "predict_proba") else "decision_function"
@@ -420,7 +422,7 @@ class TestLifeCycle:
         assert_probabilities(model.predict_proba(X))
         model.partial_fit(X, names)
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # the temperature of fit is still there
+            warnings.simplefilter("error")  # the scaling of fit is still there
             assert (model.predict(X[y == 3]) == "dog").mean() > 0.5
 
     def test_other_scores_after_fit_are_refused(self):
