@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.calibration import _sigmoid_calibration
+from sklearn.isotonic import IsotonicRegression
 
 from manyclass.calibration import Beta, Isotonic, RobustSigmoid, Sigmoid, Unchanged
 
@@ -182,6 +183,34 @@ class TestIsotonic:
         targets = naive.platt_targets(sides, weights)
         expected = naive.isotonic(f, targets, weights)
         assert_allclose(one_column(Isotonic(), f, sides, weights), expected, atol=1e-9)
+
+    @quick
+    @given(column=scored(), seed=seeds)
+    def test_equals_scikit_learn(self, column, seed):
+        f, sides, weights = column
+        f[:: f.size // 2] = f[0]  # equal scores
+        model = Isotonic()
+        one_column(model, f, sides, weights)
+        theirs = IsotonicRegression(out_of_bounds="clip")
+        theirs.fit(f, naive.platt_targets(sides, weights), sample_weight=weights)
+        spread = 2 * np.abs(f).max()
+        new = np.r_[f, np.random.RandomState(seed).uniform(-spread, spread, 100)]
+        assert_allclose(model.transform(new[:, None])[:, 0], theirs.predict(new), atol=1e-12)
+
+    @pytest.mark.parametrize("size", [5e-324, 1e-300, 1e300])
+    def test_weights_of_any_size_give_probabilities(self, size):
+        f, sides = noisy(0)
+        r = one_column(Isotonic(), f.round(), sides, np.full(len(f), size))
+        assert (r > 0).all() and (r <= 1).all()
+
+    def test_models_of_earlier_versions_are_read(self):
+        """They stored a regression of scikit-learn for each column."""
+        f, sides = noisy(0)
+        own = Isotonic().fit(f[:, None], sides[:, None], np.ones(len(f)))
+        targets = naive.platt_targets(sides, np.ones(len(f)))
+        former = Isotonic.__new__(Isotonic)
+        former.__setstate__({"curves_": [IsotonicRegression(out_of_bounds="clip").fit(f, targets)]})
+        assert_allclose(former.transform(f[:, None]), own.transform(f[:, None]), atol=1e-12)
 
     @quick
     @given(column=scored(), seed=seeds)
