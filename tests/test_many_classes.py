@@ -260,8 +260,8 @@ class TestClassifier:
 
 
 def test_rows_for_the_scaling():
-    assert rows_for_scaling(10, 45) == 10_000
-    assert rows_for_scaling(26, 325) == 10_000
+    assert rows_for_scaling(10, 45) == 5000
+    assert rows_for_scaling(26, 325) == 5000
     assert rows_for_scaling(100, 4950) == 2020
     assert rows_for_scaling(200, 19900) == 1000
     assert rows_for_scaling(1000, 150) == 2500

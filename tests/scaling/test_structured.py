@@ -18,6 +18,7 @@ from sklearn.exceptions import NotFittedError
 
 from manyclass import codes
 from manyclass.scaling import StructuredScaling, Temperature, resolve_scaling
+from manyclass.scaling.structured import COLUMNS_TOL
 
 quick = settings(deadline=None, max_examples=15)
 seeds = st.integers(0, 2**32 - 1)
@@ -105,6 +106,9 @@ class TestFormula:
         start = np.zeros(oracle.ridge.size)
         best = minimize(objective, start, jac=True, method="BFGS", options={"gtol": 1e-9})
         value, slopes = objective(model.matrix_.ravel())
+        if "columns" in more:  # the search stops early
+            assert value <= best.fun + 30 * COLUMNS_TOL
+            return
         assert value <= best.fun + 1e-6
         assert_allclose(slopes, 0, atol=1e-6)
         assert_allclose(model.matrix_.ravel(), best.x, atol=1e-5)

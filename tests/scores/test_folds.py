@@ -81,7 +81,8 @@ class TestFoldsThatLeaveWholeClassesOut:
         assert quietly(CoupledClassifier(GaussianNB(), cv=3).fit, X, y).scaling_ is not None
 
     def test_without_a_scaling_and_calibration_no_folds_are_needed(self):
-        quietly(CoupledClassifier(GaussianNB(), cv=KFold(3), scaling=None).fit, X, y)
+        options = {"cv": KFold(3), "calibration": None}
+        quietly(CoupledClassifier(GaussianNB(), scaling=None, **options).fit, X, y)
         quietly(CoupledClassifier(GaussianNB(), cv=KFold(3), combiner="max-wins").fit, X, y)
 
     @each_learner

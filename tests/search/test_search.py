@@ -902,7 +902,7 @@ class TestBestPerRule:
             assert model.combiner == rule and model.scaling is None
             assert (model.C, model.gamma) == tuple(best[rule].values())
             assert not hasattr(model, "bank_")
-        assert one_search.estimator.combiner == "wlw2"
+        assert one_search.estimator.combiner == "auto"
 
     def test_estimators_in_pipelines(self):
         pipeline = make_pipeline(StandardScaler(), CoupledSVC(scaling=None))
