@@ -27,7 +27,8 @@ from manyclass import codes, couple
 from manyclass.calibration import Calibration, Isotonic, RobustSigmoid, Sigmoid
 from manyclass.combiners import coupling
 from manyclass.combiners.decoding import Hamming, LossBased, LossWeighted, MaxWins, WinnerTakesAll
-from manyclass.scaling.temperature import apply_temperature, fit_temperature, least_probabilities
+from manyclass.scaling.rare import least_probabilities, raise_to
+from manyclass.scaling.temperature import apply_temperature, fit_temperature
 
 PAIRWISE = ("vote", "ht", "ht-noniterative", "wlw1", "wlw2", "pkpd", "refregier-vallet", "logit")
 GENERAL = ("kl", "zadrozny", "noniterative", "least-squares")
@@ -323,7 +324,8 @@ def temperatures(rng: Rng) -> None:
     check_probabilities(apply_temperature(plain_or_not(rng, p), s), (n, k))
     counts = rng.integers(1, 4, size=k)
     least = least_probabilities(counts, counts * one_of(rng, 1.0, 5e-324, 1e307))
-    check_probabilities(apply_temperature(p, one_of(rng, 0.05, 20.0, 1.0), least), (n, k))
+    powered = apply_temperature(p, one_of(rng, 0.05, 20.0, 1.0), one_of(rng, 0.0, 1e-9, 0.5, 1.0))
+    check_probabilities(raise_to(powered, least), (n, k))
 
 
 TARGETS: dict[str, tuple[Callable[[Rng], None], int]] = {
