@@ -61,8 +61,8 @@ def _scaled(model, k: int, l: int) -> bool:
     fits = native is None or (isinstance(native, NativeBank) and native.n_classes == k)
     if isinstance(scaling, StructuredScaling):
         sources = 5 if native is None else 6
-        shapes = np.shape(scaling.code_), np.shape(scaling.weights_), np.shape(scaling.classes_)
-        fits &= shapes == ((k, l), (sources,), (k,))
+        shape = None if scaling.code_ is None else scaling.code_.shape
+        fits &= shape == (k, l) and scaling.weights_.shape == (sources,)
     return fits
 
 
