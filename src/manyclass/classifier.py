@@ -43,10 +43,10 @@ from manyclass.batches import PartialFitMixin
 from manyclass.calibration.choosing import choose
 from manyclass.calibration.crossfitting import calibrate, left_out_probabilities
 from manyclass.calibration.plan import Plan, make_plan
+from manyclass.calibration.report import CalibrationReport
 from manyclass.combiners.base import Combiner, own_copy
 from manyclass.combiners.coupling.base import CouplingRule, warn_unconverged, warn_undetermined
 from manyclass.predicting import Predictions
-from manyclass.reporting import CalibrationReport
 from manyclass.scaling.inputs import normalised
 from manyclass.scaling.rare import least_probabilities
 from manyclass.scaling.temperature import FLOOR
@@ -60,10 +60,10 @@ NATIVE = "native"
 def rows_for_scaling(k: int, n_columns: int) -> int:
     """Return the number of rows that the scaling is fitted on.
 
-    10,000, or fewer if that is more than ten million scores (2020 for one-vs-one with 100
+    5000, or fewer if that is more than ten million scores (2020 for one-vs-one with 100
     classes), but at least 1000.
     """
-    return min(10_000, max(1000, 10_000_000 // max(n_columns, 4 * k)))
+    return min(5000, max(1000, 10_000_000 // max(n_columns, 4 * k)))
 
 
 class CoupledBase(Predictions, ABC):
@@ -110,10 +110,10 @@ class CoupledBase(Predictions, ABC):
             if measure is not None:  # before folds are fitted: not all learners support it
                 evidence = self.bank_.evidence(X_bank, y, code, weights)
             data = X_bank, y, code, weights
-            # With thousands of columns, and scores that only the scaling needs, some folds
-            # give enough rows.
-            many = code.shape[1] > self._row_blocks.many_columns
-            enough = rows_for_scaling(*code.shape) if plan.only_scaled and many else None
+            # With thousands of columns, and scores that only the scaling needs, or a calibration
+            # that may be left out, some folds give enough rows.
+            few = code.shape[1] <= self._row_blocks.many_columns or not plan.spares_folds
+            enough = None if few else rows_for_scaling(*code.shape)
             needed: Any = {"enough": enough, "all_rows": measure is not None}
             scores = plan.source.scores(self.bank_, fit_part, *data, folds, **needed)
             native = self._fit_native(plan, X_bank, y, weights, fit_params, seeds, folds)
@@ -130,6 +130,8 @@ class CoupledBase(Predictions, ABC):
                 counts = np.bincount(y[weights > 0], minlength=len(classes))
                 self.least_proba_ = least_probabilities(counts, self.class_totals_)
         self.bank_.own_rows()
+        if self.verbose:
+            print(self.report_)
         return self
 
     # ------------------------------------------------------------------ the steps of fit
@@ -206,8 +208,11 @@ class CoupledBase(Predictions, ABC):
 
         def fit_part(rows, columns) -> Bank:
             if self._is_native(len(code)):
-                own = {"fit_params": fit_params, "seed": None if seeds is None else seeds[0]}
-                return fit_native(estimator, X, y, plan.kind, len(code), rows=rows, **own)
+                native: Any = {
+                    "fit_params": fit_params,
+                    "seed": None if seeds is None else seeds[0],
+                }
+                return fit_native(estimator, X, y, plan.kind, len(code), rows=rows, **native)
             part = code if columns is None else code[:, columns]
             own = seeds if seeds is None or columns is None else seeds[columns]
             return fit_bank(estimator, X, y, part, plan.kind, rows=rows, seeds=own, **options)
@@ -241,7 +246,7 @@ class CoupledBase(Predictions, ABC):
         estimator, seed = self._base_estimator(), None if seeds is None else seeds[0]
 
         def fit_part(rows, columns) -> Bank:
-            own = {"fit_params": fit_params, "seed": seed, "rows": rows}
+            own: Any = {"fit_params": fit_params, "seed": seed, "rows": rows}
             return fit_native(estimator, X, y, PROBABILITY, k, **own)
 
         try:
@@ -300,7 +305,8 @@ class CoupledBase(Predictions, ABC):
         y, weights = scores.y[rows], scores.weights[rows]
         others = [] if native is None else [normalised(native[rows])]
         evidence: Any = {"columns": r, "others": others}
-        self.scaling_ = plan.scaling().fit_checked(p, y, weights, code=self.code_, **evidence)
+        scaling: Any = plan.scaling
+        self.scaling_ = scaling().fit_checked(p, y, weights, code=self.code_, **evidence)
         scaled = self.scaling_.scale(p, **evidence)
         self.report_.set_scaling(self.scaling_, y, weights, p, scaled, *others)
 
@@ -371,7 +377,7 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
     random_state : int, RandomState or None, default=None
         Seed of random codes and of estimators whose own ``random_state`` is None.
     verbose : int, default=0
-        Passed to joblib.
+        Passed to joblib. Above 0, the calibration report is printed as well.
 
     Attributes
     ----------

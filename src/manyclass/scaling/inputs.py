@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
-from manyclass._lib.arrays import Floats, Places
+from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.messages import quoted
 from manyclass._lib.sklearn import check_sample_weight
+
+# Largest weight of a sample: sums of such weights are finite in float64.
+HEAVIEST = 1e100
 
 
 def normalised(p: Floats) -> Floats:
@@ -33,12 +36,38 @@ def check_probabilities(p, k: int | None = None, name: str = "p") -> Floats:
     return p / total
 
 
+def check_evidence(
+    columns, others, code: Code | None, shape: tuple[int, int]
+) -> tuple[Floats | None, list[Floats]]:
+    """Return the probabilities of columns and of other models, for ``shape`` (n, k)."""
+    n, k = shape
+    if isinstance(others, np.ndarray):
+        raise ValueError("others must be a list of arrays of shape (n, k), got one array.")
+    others = [check_probabilities(other, k, "others") for other in others]
+    if any(len(other) != n for other in others):
+        raise ValueError(f"others must have as many rows as p, {n}.")
+    if columns is None:
+        return None, others
+    if code is None or code.shape[0] != k:
+        raise ValueError(f"columns need the code matrix that they belong to, with {k} rows: code=.")
+    columns = np.ascontiguousarray(columns, dtype=np.float64)
+    if columns.shape != (n, code.shape[1]):
+        raise ValueError(
+            f"columns must have shape (n, l) = {(n, code.shape[1])}, got {columns.shape}."
+        )
+    if not ((columns >= 0) & (columns <= 1)).all():
+        raise ValueError("columns must be probabilities between 0 and 1, and not NaN.")
+    return columns, others
+
+
 def check_training(p, y, sample_weight) -> tuple[Floats, Places, Floats, NDArray[Any]]:
     """Return probabilities, class indices, weights and the labels."""
     p = check_probabilities(p)
     y = column_or_1d(y)
     check_consistent_length(p, y)
-    weights = check_sample_weight(sample_weight, p)
+    weights = np.minimum(check_sample_weight(sample_weight, p), HEAVIEST)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("y has NaN or infinite labels: drop these rows.")
     k = p.shape[1]
     if y.dtype.kind in "iu" and y.min() >= 0 and y.max() < k:
         return p, y.astype(np.intp), weights, np.arange(k)

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.arrays import Code, Floats, Places
-from manyclass.scaling.inputs import check_probabilities, check_training
+from manyclass.scaling.inputs import check_evidence, check_probabilities, check_training
 from manyclass.scaling.kernels.evidence import add_products, describe_columns, normalise, pool
 from manyclass.scaling.matrix import fit_matrix
 from manyclass.scaling.pooling import RIDGE, fit_weights
@@ -28,6 +28,9 @@ COLUMNS_RIDGE = 0.3
 # Largest k l / n for which columns have effects. A choice: beyond it, the ridge of more than 3
 # leaves next to nothing of them, at the price of k l parameters.
 MOST_PER_SAMPLE = 10.0
+# The search stops when a step gains less than this in log-loss. Without columns the minimum is
+# exact. With many columns it is costly, and a dozen steps reach its log-loss on new data.
+MATRIX_TOL, COLUMNS_TOL = 1e-14, 1e-5
 
 
 class StructuredScaling(BaseEstimator):
@@ -56,6 +59,8 @@ class StructuredScaling(BaseEstimator):
         W and b, and B, transposed.
     code_ : int8 ndarray of shape (k, l) or None
         The code of the columns.
+    n_others_ : int
+        Number of further sources of class probabilities.
 
     See Also
     --------
@@ -109,8 +114,7 @@ class StructuredScaling(BaseEstimator):
         self
         """
         p, y, weights, classes = check_training(p, y, sample_weight)
-        columns = None if columns is None else np.ascontiguousarray(columns, dtype=np.float64)
-        others = [check_probabilities(other, p.shape[1], "others") for other in others]
+        columns, others = check_evidence(columns, others, code, p.shape)
         self.fit_checked(p, y, weights, columns=columns, others=others, code=code)
         self.classes_ = classes
         return self
@@ -122,7 +126,10 @@ class StructuredScaling(BaseEstimator):
         self.classes_ = np.arange(p.shape[1])
         n, k = float(weights.sum()), p.shape[1]
         self.code_ = None if columns is None else code
-        self.share_ = 1.0 / (n + 1.0)
+        if columns is not None:
+            sides = csr_array(code)
+            self._sides = sides.indptr, sides.indices, sides.data
+        self.n_others_, self.share_ = len(others), 1.0 / (n + 1.0)
         counts = np.bincount(y, weights=weights, minlength=k)
         self.log_prior_ = np.log((counts + 1.0) / (n + k))
         features, log_odds = self._features(p, columns, others)
@@ -135,12 +142,13 @@ class StructuredScaling(BaseEstimator):
         ridge = np.full((k + 1, k), k * (k - 1) / n)
         np.fill_diagonal(ridge, k / n)
         ridge[k] = k / n
+        tol = MATRIX_TOL
         if log_odds is not None and log_odds.shape[1] * k <= MOST_PER_SAMPLE * n:
             n_columns = log_odds.shape[1]
             X.append(log_odds)
             of_columns = np.full((n_columns, k), COLUMNS_RIDGE * k * n_columns / n)
-            ridge = np.concatenate([ridge, of_columns])
-        self.matrix_ = fit_matrix(z, np.hstack(X), y, weights, ridge)
+            ridge, tol = np.concatenate([ridge, of_columns]), COLUMNS_TOL
+        self.matrix_ = fit_matrix(z, np.hstack(X), y, weights, ridge, tol)
         return self
 
     def predict_proba(self, p, *, columns=None, others=()) -> Floats:
@@ -161,13 +169,12 @@ class StructuredScaling(BaseEstimator):
         """
         check_is_fitted(self)
         p = check_probabilities(p, len(self.classes_))
-        columns = None if columns is None else np.ascontiguousarray(columns, dtype=np.float64)
-        others = [check_probabilities(other, p.shape[1], "others") for other in others]
-        given = 1 + len(others) + (3 if columns is not None else 0)
-        if given + (given > 1) != len(self.weights_):
+        if (columns is None) != (self.code_ is None) or len(others) != self.n_others_:
             raise ValueError(
-                "predict_proba needs columns and others where fit had them, and nowhere else."
+                "predict_proba needs columns and others where fit had them: fit had "
+                f"{'no' if self.code_ is None else 'some'} columns and {self.n_others_} others."
             )
+        columns, others = check_evidence(columns, others, self.code_, p.shape)
         return self.scale(p, columns=columns, others=others)
 
     def scale(self, p: Floats, *, columns=None, others=()) -> Floats:
@@ -194,12 +201,8 @@ class StructuredScaling(BaseEstimator):
             features[-1] = self.log_prior_
         if columns is None:
             return features, None
-        code = csr_array(self.code_)
-        log_odds = np.empty(columns.shape)
-        start = 1 + len(others)
-        describe_columns(
-            columns, code.indptr, code.indices, code.data, log_odds, features[start : start + 3]
-        )
+        log_odds, first = np.empty(columns.shape), 1 + len(others)
+        describe_columns(columns, *self._sides, log_odds, features[first : first + 3])
         return features, log_odds
 
     def _pool(self, features: Floats) -> Floats:

@@ -42,7 +42,9 @@ class CalibrationReport:
     ) -> None:
         """Record the log-loss of probabilities before and after a scaling."""
         self.scaling, self.n_samples = type(scaling).__name__, len(y)
-        stages = {"coupled": p, "scaled": scaled} | {"native": q for q in native}
+        stages = {"coupled": p, "scaled": scaled}
+        if native:
+            stages["native"] = native[0]
         for name, q in stages.items():
             reached = np.log(np.maximum(q[np.arange(len(y)), y], FLOOR))
             self.log_loss[name] = -float(np.average(reached, weights=weights))
