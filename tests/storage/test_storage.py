@@ -112,7 +112,7 @@ COUPLED = {
         X,
     ),
     "unchanged": (CoupledClassifier(LinearDiscriminantAnalysis(), with_native=True), X),
-    "beta": (
+    "beta pooled": (
         CoupledClassifier(GaussianNB(), code="one-vs-rest", calibration="beta", with_native=True),
         X,
     ),
@@ -532,6 +532,10 @@ DAMAGES = {
         coupled(GaussianNB()),
         setting("scaling_", "code_", lambda code: None),
     ),
+    "sources of a scaling": (
+        coupled(GaussianNB()),
+        setting("scaling_", "n_others_", lambda n: n + 1),
+    ),
     "weights of a scaling": (
         lambda: CoupledSVC().fit(X, y),
         setting("scaling_", "weights_", lambda weights: weights[:3]),
@@ -800,6 +804,14 @@ class TestRefused:
         model = BinnedNaiveBayes().fit(X, y)
         expected = model.predict_proba(X)
         vars(model.bins_)["offsets"] = model.bins_.offsets + 10**8
+        save_model(model, tmp_path / "m.skops")
+        assert_array_equal(load_model(tmp_path / "m.skops").predict_proba(X), expected)
+
+    def test_sides_of_a_scaling_are_not_taken_from_the_file(self, tmp_path):
+        model = CoupledClassifier(GaussianNB()).fit(X, y)
+        expected = model.predict_proba(X)
+        start, columns, sides = model.scaling_._sides
+        model.scaling_._sides = start, columns + 10**8, sides
         save_model(model, tmp_path / "m.skops")
         assert_array_equal(load_model(tmp_path / "m.skops").predict_proba(X), expected)
 

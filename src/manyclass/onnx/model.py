@@ -97,9 +97,9 @@ def to_onnx(
     >>> session = onnxruntime.InferenceSession(graph.SerializeToString())
     >>> probabilities, labels = session.run(None, {"X": X[[0, 70, 133]]})
     >>> probabilities.round(2)
-    array([[0.99, 0.  , 0.  ],
-           [0.  , 0.51, 0.49],
-           [0.  , 0.46, 0.54]])
+    array([[1.  , 0.  , 0.  ],
+           [0.  , 0.57, 0.43],
+           [0.  , 0.51, 0.49]])
     """
     onnx = import_onnx()
     _check_options(dtype, opset, onnx.defs.onnx_opset_version())

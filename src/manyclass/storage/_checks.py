@@ -60,9 +60,8 @@ def _scaled(model, k: int, l: int) -> bool:
     scaling, native = getattr(model, "scaling_", None), getattr(model, "native_", None)
     fits = native is None or (isinstance(native, NativeBank) and native.n_classes == k)
     if isinstance(scaling, StructuredScaling):
-        sources = 5 if native is None else 6
         shape = None if scaling.code_ is None else scaling.code_.shape
-        fits &= shape == (k, l) and scaling.weights_.shape == (sources,)
+        fits &= shape == (k, l) and scaling.n_others_ == (native is not None)
     return fits
 
 
@@ -70,11 +69,13 @@ def _structured(scaling) -> bool:
     """Check that the code and the matrix are for the same classes and columns."""
     (k,), code = scaling.classes_.shape, scaling.code_
     heights = {k + 1} if code is None else {k + 1, k + 1 + code.shape[1]}
+    sources = 1 + scaling.n_others_ + (0 if code is None else 3)
+    sources += sources > 1  # the prior
     return (
-        scaling.log_prior_.shape == (k,)
-        and scaling.weights_.ndim == 1
+        scaling.n_others_ >= 0
+        and scaling.log_prior_.shape == (k,)
+        and scaling.weights_.shape == (sources,)
         and (code is None or (code.dtype == np.int8 and code.shape[0] == k))
-        and len(scaling.weights_) >= (1 if code is None else 5)
         and scaling.matrix_.shape[1:] == (k,)
         and len(scaling.matrix_) in heights
     )

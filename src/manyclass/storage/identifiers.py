@@ -22,6 +22,7 @@ from manyclass.banks.svm.kernels import Kernel
 from manyclass.batches import Stream
 from manyclass.calibration import CALIBRATIONS, Unchanged
 from manyclass.calibration.choosing import Choice
+from manyclass.calibration.report import CalibrationReport
 from manyclass.classifier import CoupledClassifier
 from manyclass.combiners import base as combiners
 from manyclass.combiners.reliability import Neighbours, Reliability
@@ -34,7 +35,6 @@ from manyclass.learners import (
     ThresholdOptimized,
 )
 from manyclass.learners._binning import Bins, Categories, EqualWidth
-from manyclass.reporting import CalibrationReport
 from manyclass.scaling import SCALINGS
 from manyclass.scores.reservoir import Reservoir
 from manyclass.svm import CoupledSVC
