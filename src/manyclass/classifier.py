@@ -167,7 +167,8 @@ class CoupledBase(Predictions, ABC):
         """Return the combiner, the code, and a seed for each column."""
         rng = check_random_state(self.random_state)
         code = self._make_code(k, rng)
-        combiner = own_copy(self.combiner, code)
+        native = isinstance(self.combiner, str) and self.combiner == "auto" and self._is_native(k)
+        combiner = own_copy("normalize" if native else self.combiner, code)
         combiner.check_code(code)
         if isinstance(combiner, CouplingRule) and not codes.is_identifiable(code):
             combiner.check_identifiable(code)
@@ -385,7 +386,7 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         function of the number of classes that returns one. "native" uses no code: the estimator
         is fitted on all classes at once, and its own scores are calibrated and scaled.
     combiner : str or Combiner, default="auto"
-        "auto" is "wlw2" for one-vs-one codes and "kl" for all others. Or a coupling rule (see
+        "auto" is "wlw2" for one-vs-one codes, "normalize" for "native" and "kl" for all others. Or a coupling rule (see
         :func:`couple`) or a trained soft-max function (see
         :mod:`manyclass.combiners.softmax`), which give ``predict_proba``; or a label decoder (see
         :mod:`manyclass.combiners.decoding`, :mod:`manyclass.combiners.srm_drm`), which does not.

@@ -55,8 +55,8 @@ def choose(
     Parameters
     ----------
     candidates : sequence of types of Calibration
-        From the simplest to the least simple. The first is chosen whose mean loss is at most one
-        standard error above the lowest. The standard error is that of the difference of both.
+        From the simplest to the least simple. The first is chosen whose mean loss is at most a
+        quarter of a standard error above the lowest. The standard error is that of the difference of both.
     scores : OutOfSampleScores
         Their sample weights count as repeated rows.
     most_entries, most_columns : int
@@ -104,7 +104,7 @@ def simplest_of_the_best(
     weights: Floats,
     n_entries: Places | None = None,
 ) -> Choice:
-    """Return the first candidate whose mean loss is at most a quarter of a standard error above the lowest.
+    """Return the first candidate whose mean loss cannot be told from the lowest.
 
     Parameters
     ----------
