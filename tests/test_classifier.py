@@ -301,7 +301,9 @@ class TestScaling:
         for model in (CoupledClassifier(scaling=scaling), CoupledSVC(scaling=scaling)):
             assert type(model.fit(X, names).scaling_) is cls
 
-    @pytest.mark.parametrize("options", [{"cv": None}, {"combiner": "softmax"}, {"combiner": "loss"}])
+    @pytest.mark.parametrize(
+        "options", [{"cv": None}, {"combiner": "softmax"}, {"combiner": "loss"}]
+    )
     def test_is_none_where_nothing_could_be_fitted(self, options):
         assert CoupledClassifier(**options).fit(X, names).scaling_ is None
 

@@ -171,7 +171,9 @@ class TestNativeCode:
         assert_allclose(model.fit(data, y).predict_proba(data), expected, atol=1e-5)
 
     def test_pipelines_and_precomputed_distances(self):
-        model = CoupledClassifier(make_pipeline(StandardScaler(), LogisticRegression()), code="native")
+        model = CoupledClassifier(
+            make_pipeline(StandardScaler(), LogisticRegression()), code="native"
+        )
         assert model.fit(X, y).score(X, y) > 0.6
         D = np.linalg.norm(X[:, None] - X, axis=2)
         on_distances = CoupledClassifier(KNeighborsClassifier(metric="precomputed"), code="native")
@@ -470,7 +472,11 @@ class TestReport:
 
     @pytest.mark.parametrize(
         ("options", "scaling"),
-        [({"scaling": "temperature"}, "Temperature"), ({"scaling": None}, None), ({"cv": None}, None)],
+        [
+            ({"scaling": "temperature"}, "Temperature"),
+            ({"scaling": None}, None),
+            ({"cv": None}, None),
+        ],
     )
     def test_says_what_was_not_done(self, options, scaling):
         report = CoupledClassifier(GaussianNB(), **options).fit(X, y).calibration_report()
@@ -478,7 +484,9 @@ class TestReport:
         if "cv" in options:
             assert str(report) == "nothing was calibrated"
 
-    @pytest.mark.parametrize("model", [CoupledSVC(), CoupledClassifier(GaussianNB(), code="native")])
+    @pytest.mark.parametrize(
+        "model", [CoupledSVC(), CoupledClassifier(GaussianNB(), code="native")]
+    )
     def test_of_all_classifiers(self, model):
         with pytest.raises(NotFittedError):
             model.calibration_report()

@@ -29,9 +29,7 @@ def of_columns(r: Array, code) -> tuple[Array, Array]:
             if not mine:
                 continue
             clipped = [min(max(r[s, b], 1e-7), 1 - 1e-7) for b in mine]
-            sides = [
-                q if code[i, b] > 0 else 1 - q for b, q in zip(mine, clipped, strict=True)
-            ]
+            sides = [q if code[i, b] > 0 else 1 - q for b, q in zip(mine, clipped, strict=True)]
             odds = [code[i, b] * log_odds(r[s, b]) for b in mine]
             features[0, s, i] = log(min(sides))
             features[1, s, i] = fsum(log(q) for q in sides) / len(mine)

@@ -47,9 +47,7 @@ def test_is_the_minimum(seed, k, t, ridge):
     best = naive.lowest(
         lambda v: naive.weights_objective(v, features, y, weights, ridge), np.eye(t)[0]
     )
-    ours, theirs = (
-        naive.weights_objective(v, features, y, weights, ridge) for v in (theta, best)
-    )
+    ours, theirs = (naive.weights_objective(v, features, y, weights, ridge) for v in (theta, best))
     assert ours <= theirs + 1e-6
     assert_allclose(slopes(theta, features, y, weights, ridge), 0, atol=1e-4)
     assert_allclose(theta, best, atol=1e-4)

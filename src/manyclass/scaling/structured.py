@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.arrays import Code, Floats, Places
-from manyclass.scaling.inputs import check_evidence, check_probabilities, check_training
+from manyclass.scaling.given import check_evidence, check_probabilities, check_training
 from manyclass.scaling.kernels.evidence import add_products, describe_columns, normalise, pool
 from manyclass.scaling.matrix import fit_matrix
 from manyclass.scaling.pooling import RIDGE, fit_weights
@@ -28,7 +29,7 @@ COLUMNS_RIDGE = 0.3
 # Largest k l / n for which columns have effects. A choice: beyond it, the ridge of more than 3
 # leaves next to nothing of them, at the price of k l parameters.
 MOST_PER_SAMPLE = 10.0
-# The search stops when a step reduces the log-loss by less than this. Without columns the minimum is
+# The search stops when a step gains less than this in log-loss. Without columns the minimum is
 # exact. With many columns it is costly, and a dozen steps reach its log-loss on new data.
 MATRIX_TOL, COLUMNS_TOL = 1e-14, 1e-5
 
@@ -123,18 +124,8 @@ class StructuredScaling(BaseEstimator):
         self, p: Floats, y: Places, weights: Floats, *, columns=None, others=(), code=None
     ) -> StructuredScaling:
         """Do the same without checks; y are class indices."""
-        self.classes_ = np.arange(p.shape[1])
+        z, log_odds = self.fit_pool(p, y, weights, columns=columns, others=others, code=code)
         n, k = float(weights.sum()), p.shape[1]
-        self.code_ = None if columns is None else code
-        self.n_others_, self.share_ = len(others), 1.0 / (n + 1.0)
-        counts = np.bincount(y, weights=weights, minlength=k)
-        self.log_prior_ = np.log((counts + 1.0) / (n + k))
-        features, log_odds = self._features(p, columns, others)
-        if len(features) == 1:
-            self.weights_ = np.array([fit_temperature(p, y, weights)])
-        else:
-            self.weights_ = fit_weights(features, y, weights, RIDGE)
-        z = self._pool(features)
         X = [z, np.ones((len(z), 1))]
         ridge = np.full((k + 1, k), k * (k - 1) / n)
         np.fill_diagonal(ridge, k / n)
@@ -147,6 +138,31 @@ class StructuredScaling(BaseEstimator):
             ridge, tol = np.concatenate([ridge, of_columns]), COLUMNS_TOL
         self.matrix_ = fit_matrix(z, np.hstack(X), y, weights, ridge, tol)
         return self
+
+    def fit_pool(
+        self, p: Floats, y: Places, weights: Floats, *, columns=None, others=(), code=None
+    ) -> tuple[Floats, Floats | None]:
+        """Fit what all classes share; return the centred logits and the columns' log-odds."""
+        self.classes_ = np.arange(p.shape[1])
+        n, k = float(weights.sum()), p.shape[1]
+        self.code_ = None if columns is None else code
+        if columns is not None:
+            sides = csr_array(code)
+            self._sides = sides.indptr, sides.indices, sides.data
+        self.n_others_, self.share_ = len(others), 1.0 / (n + 1.0)
+        counts = np.bincount(y, weights=weights, minlength=k)
+        self.log_prior_ = np.log((counts + 1.0) / (n + k))
+        features, log_odds = self._features(p, columns, others)
+        if len(features) == 1:
+            self.weights_ = np.array([fit_temperature(p, y, weights)])
+        else:
+            self.weights_ = fit_weights(features, y, weights, RIDGE)
+        return self._pool(features), log_odds
+
+    def pooled_losses(self, p: Floats, y: Places, weights: Floats, **evidence) -> Floats:
+        """Return the log-loss of each sample after the first stage: five or six parameters."""
+        z, _ = self.fit_pool(p, y, weights, **evidence)
+        return logsumexp(z, axis=1) - z[np.arange(len(y)), y]
 
     def predict_proba(self, p, *, columns=None, others=()) -> Floats:
         """Return scaled probabilities.
@@ -198,12 +214,8 @@ class StructuredScaling(BaseEstimator):
             features[-1] = self.log_prior_
         if columns is None:
             return features, None
-        code = csr_array(self.code_)
-        log_odds = np.empty(columns.shape)
-        start = 1 + len(others)
-        describe_columns(
-            columns, code.indptr, code.indices, code.data, log_odds, features[start : start + 3]
-        )
+        log_odds, first = np.empty(columns.shape), 1 + len(others)
+        describe_columns(columns, *self._sides, log_odds, features[first : first + 3])
         return features, log_odds
 
     def _pool(self, features: Floats) -> Floats:
