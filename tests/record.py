@@ -82,28 +82,7 @@ Arrays = dict[str, NDArray[Any]]
 
 # Cases that may differ by up to 1e-12, and why: sums that a moved call adds in another order.
 # All others are to be equal in every bit.
-MOVED_BLAS: dict[str, str] = dict.fromkeys(
-    (
-        "svc/calibration/isotonic",
-        "calibration/logistic/isotonic/True",
-        "calibration/logistic/isotonic/False",
-        "calibration/linear-svc/isotonic/True",
-        "calibration/linear-svc/isotonic/False",
-        "calibration/svc/isotonic/True",
-        "calibration/svc/isotonic/False",
-        "calibration/gaussian-nb/isotonic/True",
-        "calibration/gaussian-nb/isotonic/False",
-        "calibration/tree/isotonic/True",
-        "calibration/tree/isotonic/False",
-        "calibration/klr/isotonic/True",
-        "calibration/klr/isotonic/False",
-        "partial-fit/isotonic",
-        "pickle/svc-strings",
-        "storage/svc-strings",
-        "onnx/calibration/isotonic",
-    ),
-    "isotonic regression is compiled here: the means of pools are updated, not summed",
-)
+MOVED_BLAS: dict[str, str] = {}
 
 # ------------------------------------------------------------------ data
 
@@ -249,6 +228,12 @@ def attributes(model, name: str, *names: str) -> Arrays:
     return {n: np.asarray(v.toarray() if hasattr(v, "toarray") else v) for n, v in found.items()}
 
 
+def scaling(model, name: str, *names: str) -> Arrays:
+    """Return what the scaling has learned."""
+    learned = task(name).fit(model).scaling_
+    return {n: np.asarray(getattr(learned, n)) for n in names}
+
+
 def incoherence(model, name: str) -> Arrays:
     t = task(name)
     return {"incoherence": t.fit(model).incoherence(t.X_new)}
@@ -344,7 +329,9 @@ KLR, Coupled = KernelLogisticRegression, CoupledClassifier
 
 CODES = "one-vs-one", "one-vs-rest", "sparse-random", "dense-random", "complete", "ordinal"
 KERNELS = "linear", "rbf", "poly", "sigmoid"
-CALIBRATIONS = "auto", "sigmoid", "robust-sigmoid", "isotonic", None
+CALIBRATIONS = "auto", "sigmoid", "robust-sigmoid", "beta", "isotonic", None
+SCALINGS = "structured", "temperature", None
+LEARNED = "weights_", "share_", "log_prior_", "matrix_"
 LOSSES = "linear", "exponential", "logistic", "hinge", "squared", "binomial-deviance"
 
 PAIR_RULES = "vote", "ht", "ht-noniterative", "wlw1", "wlw2", "pkpd", "refregier-vallet", "logit"
@@ -630,7 +617,8 @@ add(
         "class-weight": (CoupledSVC(class_weight={0: 2.0, 2: 0.5}), "iris"),
         "both-weights": (CoupledSVC(class_weight={1: 3.0}), "iris:weights"),
         "two-weights": (CoupledSVC(class_weight="balanced", cv=3), "iris:two:weights"),
-        "temperature-off": (CoupledSVC(scaling=None), "wine"),
+        "scaling-off": (CoupledSVC(scaling=None), "wine"),
+        "temperature": (CoupledSVC(scaling="temperature"), "wine"),
         "large-C": (CoupledSVC(C=1e3, gamma=0.5), "iris"),
         "softmax": (CoupledSVC(combiner="softmax", cv=3), "iris"),
         "splitter": (CoupledSVC(cv=KFold(4, shuffle=True, random_state=1)), "iris"),
@@ -660,9 +648,20 @@ add(
             CoupledSVC(kernel="linear"),
             "iris:weights",
             *("support_", "n_support_", "dual_coef_", "intercept_", "coef_", "probA_", "probB_"),
-            *("temperature_", "least_proba_", "weights_", "class_weight_", "n_iter_"),
+            *("least_proba_", "weights_", "class_weight_", "n_iter_"),
         ),
         "rest": (CoupledSVC(code="one-vs-rest", combiner="kl"), "iris", "intercept_", "weights_"),
+    },
+)
+add(
+    "scaling",
+    scaling,
+    {
+        "svc": (CoupledSVC(), "wine", *LEARNED),
+        "svc-temperature": (CoupledSVC(scaling="temperature"), "wine", "power_", "share_"),
+        "rest": (Coupled(code="one-vs-rest", cv=3), "iris:weights", *LEARNED),
+        "native": (Coupled(GaussianNB(), code="native", cv=3), "wine", *LEARNED),
+        "alone": (Coupled(GaussianNB(), with_native=False, cv=3), "wine", *LEARNED),
     },
 )
 add(
@@ -706,8 +705,8 @@ add(
     "calibration",
     fitted,
     {
-        f"{base}/{calibration}/{tempered}": (
-            Coupled(model, calibration=calibration, temperature=tempered, cv=3, random_state=0),
+        f"{base}/{calibration}/{scaling}": (
+            Coupled(model, calibration=calibration, scaling=scaling, cv=3, random_state=0),
             "wine",
         )
         for base, model in (
@@ -719,8 +718,8 @@ add(
             ("klr", KLR()),
         )
         for calibration in CALIBRATIONS
-        for tempered in (True, False)
-        if calibration is not None or "svc" not in base
+        for scaling in SCALINGS
+        if "svc" not in base or calibration not in ("beta", None)
     },
 )
 add(
@@ -762,6 +761,23 @@ add(
             f"{view}/{name}": (Coupled(BASES[name], cv=3, random_state=0), f"wine:{view}")
             for view in ("two", "strings", "sparse", "weights", "repeated", "one-of-a-class")
             for name in ("logistic", "linear-svc", "svc", "sgd-log")
+        },
+        **{
+            f"native/{name}/{data}": (Coupled(BASES[name], code="native", cv=3, random_state=0), data)
+            for name in ("logistic", "linear-svc", "gaussian-nb", "forest")
+            for data in ("wine", "iris:weights", "iris:two")
+        },
+        **{
+            f"with-native/{with_native}/{name}": (
+                Coupled(BASES[name], with_native=with_native, cv=3, random_state=0),
+                "wine",
+            )
+            for name in ("logistic", "tree", "lda")
+            for with_native in (True, False)
+        },
+        **{
+            f"combiner-auto/{code}": (Coupled(GaussianNB(), code=code, cv=3, random_state=0), "wine")
+            for code in CODES
         },
         "default/segment": (Coupled(), "segment"),
         "default/letter": (Coupled(cv=3), "letter:few-rows"),

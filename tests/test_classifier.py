@@ -498,9 +498,10 @@ class TestBlocks:
 
     @pytest.mark.parametrize("learner", [DecisionTreeClassifier(random_state=0), GaussianNB()])
     @pytest.mark.parametrize("dtype", [np.float64, object])
-    def test_missing_names_are_said_once(self, learner, dtype):
-        """Not once for every column."""
-        model = CoupledClassifier(learner, scaling=None).fit(FRAME, names)
+    @pytest.mark.parametrize("options", [{"scaling": None}, {}, {"code": "native"}])
+    def test_missing_names_are_said_once(self, options, learner, dtype):
+        """Not once for every column, and not by the learner's own model."""
+        model = CoupledClassifier(learner, **options).fit(FRAME, names)
         rows = X.astype(dtype)
         with warnings.catch_warnings(record=True) as record:
             warnings.simplefilter("always")

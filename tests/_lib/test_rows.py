@@ -164,7 +164,8 @@ class TestLargeFrames:
         X = pd.DataFrame(np.random.default_rng(0).normal(size=(n, 500))).add_prefix("x")
         combiner = "wlw2" if code == "one-vs-one" else "kl"
         learner = SGDClassifier(loss="log_loss", max_iter=1, tol=None, random_state=0)
-        model = CoupledClassifier(learner, code=code, combiner=combiner, cv=3)
+        options = {"combiner": combiner, "cv": 3, "with_native": False}
+        model = CoupledClassifier(learner, code=code, **options)
         expected = model.fit(X.to_numpy(), y).predict_proba(X.to_numpy())
         peak = peak_of_fit(model, X, y)
         # The last fit, on all rows, copies what is stored by columns: that is the one.
