@@ -43,10 +43,10 @@ from manyclass.batches import PartialFitMixin
 from manyclass.calibration.choosing import choose
 from manyclass.calibration.crossfitting import calibrate, left_out_probabilities
 from manyclass.calibration.plan import Plan, make_plan
+from manyclass.calibration.report import CalibrationReport
 from manyclass.combiners.base import Combiner, own_copy
 from manyclass.combiners.coupling.base import CouplingRule, warn_unconverged, warn_undetermined
 from manyclass.predicting import Predictions
-from manyclass.reporting import CalibrationReport
 from manyclass.scaling.inputs import normalised
 from manyclass.scaling.rare import least_probabilities
 from manyclass.scaling.temperature import FLOOR
@@ -110,10 +110,10 @@ class CoupledBase(Predictions, ABC):
             if measure is not None:  # before folds are fitted: not all learners support it
                 evidence = self.bank_.evidence(X_bank, y, code, weights)
             data = X_bank, y, code, weights
-            # With thousands of columns, and scores that only the scaling needs, some folds
-            # give enough rows.
-            many = code.shape[1] > self._row_blocks.many_columns
-            enough = rows_for_scaling(*code.shape) if plan.only_scaled and many else None
+            # With thousands of columns, and scores that only the scaling needs, or a calibration
+            # that may be left out, some folds give enough rows.
+            few = code.shape[1] <= self._row_blocks.many_columns or not plan.spares_folds
+            enough = None if few else rows_for_scaling(*code.shape)
             needed: Any = {"enough": enough, "all_rows": measure is not None}
             scores = plan.source.scores(self.bank_, fit_part, *data, folds, **needed)
             native = self._fit_native(plan, X_bank, y, weights, fit_params, seeds, folds)
@@ -130,6 +130,8 @@ class CoupledBase(Predictions, ABC):
                 counts = np.bincount(y[weights > 0], minlength=len(classes))
                 self.least_proba_ = least_probabilities(counts, self.class_totals_)
         self.bank_.own_rows()
+        if self.verbose:
+            print(self.report_)
         return self
 
     # ------------------------------------------------------------------ the steps of fit
@@ -375,7 +377,7 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
     random_state : int, RandomState or None, default=None
         Seed of random codes and of estimators whose own ``random_state`` is None.
     verbose : int, default=0
-        Passed to joblib.
+        Passed to joblib. Above 0, the calibration report is printed as well.
 
     Attributes
     ----------

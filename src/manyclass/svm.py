@@ -48,7 +48,7 @@ class CoupledSVC(CoupledBase):
     break_ties : bool, default=False
         Accepted for code written for ``SVC``; ties are always broken.
     verbose : bool, default=False
-        Verbose output of LIBSVM.
+        Verbose output of LIBSVM, and the calibration report.
     random_state : int, RandomState or None, default=None
         Seed of random codes.
     code : str, array-like or callable, default="one-vs-one"

@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.calibration import _sigmoid_calibration
+from sklearn.isotonic import IsotonicRegression
 
-from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
+from manyclass.calibration import Beta, Isotonic, RobustSigmoid, Sigmoid, Unchanged
 
 quick = settings(deadline=None, max_examples=40)
 seeds = st.integers(0, 2**32 - 1)
 sigmoids = pytest.mark.parametrize("method", [Sigmoid, RobustSigmoid])
-each = pytest.mark.parametrize("method", [Sigmoid, RobustSigmoid, Isotonic])
+each = pytest.mark.parametrize("method", [Sigmoid, RobustSigmoid, Beta, Isotonic, Unchanged])
+fitted = pytest.mark.parametrize("method", [Sigmoid, RobustSigmoid, Beta, Isotonic])
 
 
 def one_column(calibration, f, sides, weights=None):
@@ -184,6 +186,34 @@ class TestIsotonic:
 
     @quick
     @given(column=scored(), seed=seeds)
+    def test_equals_scikit_learn(self, column, seed):
+        f, sides, weights = column
+        f[:: f.size // 2] = f[0]  # equal scores
+        model = Isotonic()
+        one_column(model, f, sides, weights)
+        theirs = IsotonicRegression(out_of_bounds="clip")
+        theirs.fit(f, naive.platt_targets(sides, weights), sample_weight=weights)
+        spread = 2 * np.abs(f).max()
+        new = np.r_[f, np.random.RandomState(seed).uniform(-spread, spread, 100)]
+        assert_allclose(model.transform(new[:, None])[:, 0], theirs.predict(new), atol=1e-12)
+
+    @pytest.mark.parametrize("size", [5e-324, 1e-300, 1e300])
+    def test_weights_of_any_size_give_probabilities(self, size):
+        f, sides = noisy(0)
+        r = one_column(Isotonic(), f.round(), sides, np.full(len(f), size))
+        assert (r > 0).all() and (r <= 1).all()
+
+    def test_models_of_earlier_versions_are_read(self):
+        """They stored a regression of scikit-learn for each column."""
+        f, sides = noisy(0)
+        own = Isotonic().fit(f[:, None], sides[:, None], np.ones(len(f)))
+        targets = naive.platt_targets(sides, np.ones(len(f)))
+        former = Isotonic.__new__(Isotonic)
+        former.__setstate__({"curves_": [IsotonicRegression(out_of_bounds="clip").fit(f, targets)]})
+        assert_allclose(former.transform(f[:, None]), own.transform(f[:, None]), atol=1e-12)
+
+    @quick
+    @given(column=scored(), seed=seeds)
     def test_increases_and_stays_inside_0_and_1(self, column, seed):
         f, sides, weights = column
         model = Isotonic()
@@ -245,6 +275,20 @@ class TestColumns:
         )
         assert_allclose(weighted.transform(scores), repeated.transform(scores), atol=1e-9)
 
+    def test_the_order_of_rows_does_not_matter(self, method):
+        scores, sides, weights = self.many(3)
+        order = np.random.RandomState(4).permutation(len(scores))
+        usual = method().fit(scores, sides, weights)
+        other = method().fit(scores[order], sides[order], weights[order])
+        assert_allclose(other.transform(scores), usual.transform(scores), atol=1e-9)
+
+    def test_probabilities_may_replace_the_scores(self, method):
+        scores, sides, weights = self.many(5)
+        model = method().fit(scores, sides, weights)
+        expected = model.transform(scores)
+        assert model.transform(scores, out=scores) is scores
+        assert_array_equal(scores, expected)
+
     def test_nothing_is_written_to_the_input(self, method):
         arrays = self.many()
         before = [array.copy() for array in arrays]
@@ -253,7 +297,7 @@ class TestColumns:
             assert_array_equal(array, copy)
 
 
-@each
+@fitted
 class TestColumnsThatBorrow:
     """Columns without scores of both sides, beside one that has them and is not even at 0."""
 

@@ -7,8 +7,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from manyclass import codes
-from manyclass.calibration import CALIBRATIONS, Sigmoid
-from manyclass.calibration.crossfitting import calibrate, left_out_probabilities
+from manyclass.calibration import CALIBRATIONS, Beta, Isotonic, Sigmoid
+from manyclass.calibration.crossfitting import (
+    calibrate,
+    crossfitted_probabilities,
+    left_out_probabilities,
+)
 from manyclass.scores.out_of_sample import DenseScores
 
 CODE = codes.one_vs_one(3)
@@ -83,3 +87,38 @@ def test_no_sigmoid_decreases():
     reversed_column = scores * [1.0, -1.0, 1.0]
     sigmoid = calibrate(Sigmoid, DenseScores(reversed_column, y, CODE, np.ones(30)))
     assert (sigmoid.slopes_ < 0).all()
+
+
+# -- probabilities that are always cross-fitted -------------------------------------------
+
+
+def crossfitted(method, scores, rows, **otherwise):
+    """Return the rows of :func:`crossfitted_probabilities` in order, and their probabilities."""
+    blocks = crossfitted_probabilities(method, scores, rows, **otherwise)
+    found, r = map(np.concatenate, zip(*blocks, strict=True))
+    order = np.argsort(found)
+    return found[order], r[order]
+
+
+@pytest.mark.parametrize("n", [30, 300])
+@pytest.mark.parametrize("method", [Sigmoid, Beta, Isotonic])
+def test_any_number_of_rows_is_cross_fitted(method, n):
+    values, y = noisy_scores(n)
+    numbers = np.arange(n) % 4 - 1  # a quarter is never left out
+    scores = DenseScores(values, y, CODE, np.ones(n), numbers)
+    rows, r = crossfitted(method, scores, np.arange(n))
+    assert_array_equal(rows, np.flatnonzero(numbers >= 0))
+    for fold in range(3):
+        without = calibrate(method, scores, np.where(numbers == fold, 0.0, 1.0))
+        own = numbers == fold
+        assert_allclose(r[numbers[rows] == fold], without.transform(values[own]), rtol=1e-12)
+
+
+def test_rows_that_no_fold_leaves_out_use_the_calibration_of_all():
+    values, _ = noisy_scores(3)
+    scores = DenseScores(values, np.arange(3), CODE, np.ones(3))
+    own = calibrate(Sigmoid, scores)
+    for otherwise in ({}, {"otherwise": own}):
+        rows, r = crossfitted(Sigmoid, scores, np.arange(3), **otherwise)
+        assert_array_equal(rows, np.arange(3))
+        assert_array_equal(r, own.transform(values))

@@ -135,6 +135,28 @@ def sigmoid_gradient(f, sides, weights, a: float, b: float) -> tuple[float, floa
     return slope / (total * spread), fsum(errors) / total
 
 
+def beta_features(x: float, bound: float) -> tuple[float, float]:
+    """log p and -log(1 - p) of clipped log-odds x."""
+    x = min(max(x, -bound), bound)
+    return -log1p(exp(-x)), log1p(exp(x))
+
+
+def beta(x: float, a: float, b: float, c: float, bound: float) -> float:
+    """1/(1 + exp(-(a log p - b log(1 - p) + c))) of clipped log-odds x."""
+    u, v = beta_features(x, bound)
+    return sigmoid(a * u + b * v + c, -1.0, 0.0)
+
+
+def beta_loss(x, sides, weights, a: float, b: float, c: float, bound: float) -> float:
+    """Weighted cross-entropy of Platt's targets, and a ridge of 0.1 toward the identity."""
+    total = [0.05 * ((a - 1) ** 2 + (b - 1) ** 2 + c**2)]
+    for score, target, w in zip(x, platt_targets(sides, weights), weights, strict=True):
+        u, v = beta_features(score, bound)
+        z = -(a * u + b * v + c)
+        total.append(w * (target * z + (log1p(exp(-z)) if z >= 0 else -z + log1p(exp(z)))))
+    return fsum(total)
+
+
 def typical_size(f: Sequence[float], weights: Sequence[float]) -> float:
     """Return the weighted median of the sizes of the scores; infinity if that is 0."""
     total, reached = fsum(weights), 0.0

@@ -91,6 +91,7 @@ COUPLED = {
     "isotonic": (CoupledClassifier(SVC(), calibration="isotonic"), X),
     "robust": (CoupledSVC(kernel="linear", calibration="robust-sigmoid"), X),
     "sigmoid of probabilities": (CoupledClassifier(GaussianNB(), calibration="sigmoid"), X),
+    "beta": (CoupledClassifier(GaussianNB(), calibration="beta"), X),
     "centred probabilities": (CoupledClassifier(GaussianNB(), combiner="max-wins"), X),
     "no calibration": (CoupledClassifier(GaussianNB(), cv=None, temperature=False), X),
     "nu": (CoupledClassifier(NuSVC(nu=0.1)), X),

@@ -27,6 +27,12 @@ class Choice(NamedTuple):
     standard_errors: dict[str, float]
     """Standard error of each difference, over rows."""
 
+    def __str__(self) -> str:
+        if not self.losses:
+            return self.method.name
+        others = ", ".join(f"{name} {loss:.4f}" for name, loss in self.losses.items())
+        return f"{self.method.name}; cross-fitted binary log-loss: {others}"
+
 
 def choose(
     candidates: Sequence[type[Calibration]],

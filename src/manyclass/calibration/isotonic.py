@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
 
-from manyclass.calibration.base import FARTHEST, Calibration
-from manyclass.calibration.kernels.sigmoids import HEAVIEST
+from manyclass.calibration.base import FARTHEST, Calibration, plain
+from manyclass.calibration.kernels.curves import fit_curve
 
 
 class Isotonic(Calibration):
@@ -14,19 +13,30 @@ class Isotonic(Calibration):
 
     A column with out-of-sample scores of one side only gets the curve of all other
     columns together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.calibration import Isotonic
+    >>> scores = np.array([[-2.0], [-1.0], [0.5], [1.0], [2.0]])
+    >>> sides = np.array([[-1], [-1], [1], [-1], [1]], dtype=np.int8)
+    >>> Isotonic().fit(scores, sides, np.ones(5)).transform(scores).round(3).ravel()
+    array([0.2  , 0.2  , 0.475, 0.475, 0.75 ])
     """
 
     name = "isotonic"
 
     def _allocate(self, n_columns):
-        self.curves_ = []
+        self.curves_ = []  # knots and levels of each column: lines are drawn between them
 
     def _fit_block(self, block):
+        weights = plain(block.weights, np.float64)
         for f, side in zip(block.scores.T, block.sides.T, strict=True):
-            self.curves_.append(_isotonic(f, side, block.weights))
+            f, side = plain(f, np.float64), plain(side, np.int8)
+            self.curves_.append(fit_curve(f, side, weights, FARTHEST))
 
     def _fit_empty_columns(self, empty, pooled):
-        shared = _isotonic(*pooled)
+        shared = fit_curve(*pooled, FARTHEST)
         for column in np.flatnonzero(empty):
             self.curves_[column] = shared
 
@@ -36,22 +46,17 @@ class Isotonic(Calibration):
     def transform(self, scores, out=None):
         """Apply the curves."""
         r = np.empty(scores.shape) if out is None else out
-        for column, curve in enumerate(self.curves_):
-            known = ~np.isnan(scores[:, column])
-            if known.any():
-                f = np.clip(scores[known, column], -FARTHEST, FARTHEST)
-                r[known, column] = curve.predict(f)
-            r[~known, column] = np.nan
+        for column, (knots, levels) in enumerate(self.curves_):
+            f = scores[:, column]
+            unknown = np.isnan(f)
+            r[:, column] = np.interp(f, knots, levels)
+            r[unknown, column] = np.nan
         return r
 
-
-def _isotonic(f, side, weights) -> IsotonicRegression:
-    weights = np.minimum(weights, HEAVIEST)  # keeps their sum finite
-    used = (side != 0) & ~np.isnan(f) & (weights > 0)
-    positive = side[used] > 0
-    n_positive, n_negative = weights[used][positive].sum(), weights[used][~positive].sum()
-    target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
-    curve = IsotonicRegression(out_of_bounds="clip")
-    if not used.any():  # nothing was left out: only the sign is known
-        return curve.fit([-1.0, 1.0], [0.0, 1.0])
-    return curve.fit(np.clip(f[used], -FARTHEST, FARTHEST), target, sample_weight=weights[used])
+    def __setstate__(self, state):
+        """Take the knots and levels of curves that earlier versions stored as regressions."""
+        curves = state.get("curves_", [])
+        former = [not isinstance(curve, tuple) for curve in curves]
+        if any(former):
+            curves = [(curve.X_thresholds_, curve.y_thresholds_) for curve in curves]
+        self.__dict__.update(state, curves_=curves)

@@ -39,6 +39,11 @@ class Plan(NamedTuple):
     with_native: bool = False
     """Whether the learner's own multiclass probabilities are pooled with the coupled ones."""
 
+    @property
+    def spares_folds(self) -> bool:
+        """Whether some rows with out-of-sample scores are enough, because no column needs them."""
+        return self.only_scaled or Unchanged in self.calibrations
+
 
 def make_plan(
     estimator,

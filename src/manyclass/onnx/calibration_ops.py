@@ -76,7 +76,7 @@ def _curves(calibration: Isotonic) -> Piece:
 
 def _tables(calibration: Isotonic) -> tuple[NDArray[np.float64], ...]:
     """Return thresholds, their values, and the slopes after them, each (l, a power of two)."""
-    curves = [(curve.X_thresholds_, curve.y_thresholds_) for curve in calibration.curves_]
+    curves = calibration.curves_
     width = 1 << (max(len(x) for x, _ in curves) - 1).bit_length()
     knots = np.full((len(curves), width), np.inf)
     levels, slopes = np.zeros((2, len(curves), width))

@@ -29,7 +29,7 @@ def fit_matrix(
     ridge : array of shape (d, k)
         Factors of the squared entries of M. They are positive.
     tol : float
-        Limit of the derivatives.
+        The search stops when a step reduces the objective by less than this.
     """
     units, samples = 1.0 / np.sqrt(ridge), np.arange(len(y))
     shares = sample_weight / sample_weight.sum()
@@ -46,7 +46,7 @@ def fit_matrix(
         loss = shares @ (np.log(total) - reached)
         return float(loss + v @ v), gradient.ravel() + 2.0 * v
 
-    options = {"maxiter": 500, "maxcor": 20, "ftol": 1e-14, "gtol": tol}
+    options = {"maxiter": 500, "maxcor": 20, "ftol": tol, "gtol": 1e-7}
     start = np.zeros(units.size)
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
     return found.x.reshape(units.shape) * units
