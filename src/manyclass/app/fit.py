@@ -25,7 +25,6 @@ from manyclass._lib.files import StrPath, check_output
 from manyclass._lib.messages import quoted
 from manyclass.app.columns import column_transformer, kinds_of
 from manyclass.app.measuring import make_pipeline
-from manyclass.app.report import calibration_lines
 from manyclass.app.tables import read_table
 from manyclass.combiners import base as combining
 from manyclass.learners import BoostedNaiveBayes, KernelLogisticRegression
@@ -112,7 +111,7 @@ def fit_file(
     150 rows; columns: 4 number; 3 classes with 50 to 50 rows each
     fitted svm, one-vs-one, wlw2 in ... s
     calibration: sigmoid
-    scaling: StructuredScaling, 150 rows (log-loss: coupled 0.10, scaled 0.09)
+    scaling: StructuredScaling, 150 samples; log-loss coupled 0.10, scaled 0.09
     in 5-fold cross-validation: log-loss 0.09 (class frequencies alone 1.10), error 4.7 %
     wrote ...iris.skops (... kB)
     """
@@ -136,8 +135,7 @@ def fit_file(
     model.fit(X, y)
     seconds = time.perf_counter() - start
     print(f"fitted {learner}, {code}, {model[-1].combiner_.key} in {seconds:.1f} s")
-    for line in calibration_lines(model[-1].calibration_report()):
-        print(line)
+    print(model[-1].calibration_report())
     if folds is None:
         few_rows = 5000  # a choice: cross-validation takes seconds for so many
         folds = 5 if len(y) <= few_rows else 0

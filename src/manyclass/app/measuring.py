@@ -17,7 +17,7 @@ from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
 from manyclass.app.leaderboard import FIT, PREDICT
-from manyclass.app.report import calibration_lines, one_line
+from manyclass.app.report import one_line
 from manyclass.classifier import CoupledBase
 from manyclass.metrics import classwise_calibration_error
 from manyclass.scores.folds import Fold
@@ -117,7 +117,7 @@ def _beneath(
     classifier = fitted[-1]
     if not isinstance(classifier, CoupledBase):
         return None, None, ()
-    calibration = tuple(calibration_lines(classifier.calibration_report()))
+    calibration = tuple(str(classifier.calibration_report()).splitlines())
     if not hasattr(classifier, "incoherence"):
         return None, classifier.code_, calibration
     return classifier.incoherence(fitted[:-1].transform(X)), classifier.code_, calibration

@@ -6,13 +6,12 @@ import io
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
 
 from manyclass._lib.messages import ELLIPSIS, distinct_names, shorten
-from manyclass.reporting import CalibrationReport
 
 # Colours of matplotlib that are not visible on a dark page, and those of the page instead.
 THEME = {"#000000": "currentColor", "#666666": "var(--muted, #666)"}
@@ -43,23 +42,6 @@ def one_line(message: str, most: int = 300) -> str:
     """Return the first sentence or so of a message, on one line."""
     text = as_text(message)
     return text if len(text) <= most else text[: most - 1] + ELLIPSIS
-
-
-def calibration_lines(report: CalibrationReport) -> list[str]:
-    """Describe in a line or two what a fit has calibrated, and by what evidence."""
-    lines = []
-    if report.calibration is not None:
-        chosen = f"calibration: {report.calibration.method.name}"
-        losses = _listed(report.calibration.losses)
-        lines.append(f"{chosen} (cross-fitted log-loss of columns: {losses})" if losses else chosen)
-    if report.scaling is not None:
-        losses = _listed(report.log_loss)
-        lines.append(f"scaling: {report.scaling}, {report.n_samples} rows (log-loss: {losses})")
-    return lines
-
-
-def _listed(losses: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {loss:.3f}" for name, loss in losses.items())
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
