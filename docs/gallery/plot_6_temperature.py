@@ -4,8 +4,8 @@ How the temperature works
 
 Coupled probabilities are too flat: most models of one-vs-one were not fitted on the true class,
 and they dilute its probability. Raising all probabilities to one power s corrects this. The order
-of the classes, and so the label, stays the same. It is the simplest scaling. The default, structured
-scaling, starts from it and corrects more.
+of the classes, and so the label, stays the same. It is the simplest scaling. The default,
+structured scaling, starts from it and corrects more.
 """
 
 import matplotlib.pyplot as plt
