@@ -569,7 +569,7 @@ def searched(search, name: str = "iris") -> Arrays:
 @case("search/rules")
 def _() -> Arrays:
     t = task("iris")
-    model = CoupledSVC(temperature=False)
+    model = CoupledSVC(scaling=None)
     rules = ["ht", "wlw1", "wlw2", "vote", "kl", "max-wins"]
     grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}
     search = GridSearchCV(model, grid, scoring=RuleScorer(rules), refit=False, cv=3)
@@ -630,7 +630,7 @@ add(
         "class-weight": (CoupledSVC(class_weight={0: 2.0, 2: 0.5}), "iris"),
         "both-weights": (CoupledSVC(class_weight={1: 3.0}), "iris:weights"),
         "two-weights": (CoupledSVC(class_weight="balanced", cv=3), "iris:two:weights"),
-        "temperature-off": (CoupledSVC(temperature=False), "wine"),
+        "temperature-off": (CoupledSVC(scaling=None), "wine"),
         "large-C": (CoupledSVC(C=1e3, gamma=0.5), "iris"),
         "softmax": (CoupledSVC(combiner="softmax", cv=3), "iris"),
         "splitter": (CoupledSVC(cv=KFold(4, shuffle=True, random_state=1)), "iris"),

@@ -34,12 +34,13 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
-from manyclass import CoupledClassifier, DecisionClassifier, codes, couple
+from manyclass import CoupledClassifier, CoupledSVC, DecisionClassifier, codes, couple
 from manyclass.banks import LinearBank
 from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
 from manyclass.combiners.coupling import HastieTibshirani, KullbackLeibler
 from manyclass.combiners.decoding import LossBased
 from manyclass.predicting import RowBlocks
+from manyclass.scaling import StructuredScaling, Temperature
 from manyclass.scores.folds import make_folds
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
@@ -87,10 +88,10 @@ class TestPlainLoops:
         ("code", "combiner", "couple_row"),
         [("one-vs-one", "wlw2", wlw2), ("one-vs-rest", "normalize", normalize)],
     )
-    @pytest.mark.parametrize("tempered", [True, False])
-    def test_probabilities(self, tempered, code, combiner, couple_row, estimator):
+    @pytest.mark.parametrize("scaling", ["temperature", None])
+    def test_probabilities(self, scaling, code, combiner, couple_row, estimator):
         model = CoupledClassifier(
-            estimator, code=code, combiner=combiner, cv=3, temperature=tempered
+            estimator, code=code, combiner=combiner, calibration=None, cv=3, scaling=scaling
         ).fit(X, names)
         expected = naive_fitting.predict_proba(
             estimator,
@@ -99,7 +100,7 @@ class TestPlainLoops:
             codes.by_name(code, 4),
             X + 1,
             couple_row,
-            self.folds if tempered else None,
+            self.folds if scaling else None,
         )
         assert_allclose(model.predict_proba(X + 1), expected, atol=1e-6)
 
@@ -118,16 +119,16 @@ class TestPlainLoops:
             r = expit(-(slopes * scores + intercepts))
             return naive_fitting.coupled(r, PAIRS, wlw2)
 
-        assert len(y) < 20 * len(PAIRS)  # so few that the temperature is of sigmoids without them
         known = np.empty((len(y), len(PAIRS)))
         for train, test in self.folds:
             known[test] = coupled(left_out[test], train)
         s = naive_fitting.temperature(known, y)
         new = naive_fitting.binary_scores(MARGINS, X, y, PAIRS, X + 1)
         p = coupled(new, np.arange(len(y)))
-        model = CoupledClassifier(MARGINS, cv=3).fit(X, names)
-        assert_allclose(model.temperature_, s, rtol=1e-4)
-        expected = [naive_fitting.power(row, s) for row in p]
+        model = CoupledClassifier(MARGINS, calibration="sigmoid", cv=3, scaling="temperature")
+        model.fit(X, names)
+        assert_allclose(model.scaling_.power_, s, rtol=1e-4)
+        expected = [naive_fitting.tempered(row, s, len(y)) for row in p]
         assert_allclose(model.predict_proba(X + 1), expected, atol=1e-5)
 
     def test_probabilities_through_sigmoids_of_their_log_odds(self):
@@ -172,8 +173,8 @@ class TestPlainLoops:
 
 
 class TestCalibration:
-    def test_auto_takes_the_probabilities_there_are(self):
-        model = CoupledClassifier(LogisticRegression(), temperature=False).fit(X, y)
+    def test_auto_without_folds_takes_the_probabilities_there_are(self):
+        model = CoupledClassifier(LogisticRegression(), cv=None).fit(X, y)
         assert model.calibration_ is None
         r = np.column_stack([m.predict_proba(X)[:, 1] for m in model.estimators_])
         assert_allclose(model.predict_proba(X), couple(r, "one-vs-one"), atol=1e-12)
@@ -196,7 +197,7 @@ class TestCalibration:
 
     def test_none_takes_probabilities_as_they_are(self):
         raw = CoupledClassifier(GaussianNB(), calibration=None, cv=None).fit(X, y)
-        assert raw.calibration_ is None and raw.temperature_ == 1
+        assert raw.calibration_ is None and raw.scaling_ is None
         r = np.column_stack([m.predict_proba(X)[:, 1] for m in raw.estimators_])
         assert_allclose(raw.predict_proba(X), couple(r, "one-vs-one"), atol=1e-12)
 
@@ -263,9 +264,9 @@ class TestCalibration:
 
     def test_temperature_keeps_the_labels(self):
         for estimator in (GaussianNB(), MARGINS):
-            warm = CoupledClassifier(estimator).fit(X, y)
-            plain = CoupledClassifier(estimator, temperature=False).fit(X, y)
-            assert warm.temperature_ != 1 and plain.temperature_ == 1
+            warm = CoupledClassifier(estimator, scaling="temperature").fit(X, y)
+            plain = CoupledClassifier(estimator, scaling=None).fit(X, y)
+            assert warm.scaling_.power_ != 1 and plain.scaling_ is None
             assert_array_equal(warm.predict(X), plain.predict(X))
 
 
@@ -281,18 +282,30 @@ class Fragile(GaussianNB):
         return super().fit(X, y, sample_weight)
 
 
-class TestTemperature:
-    @pytest.mark.parametrize("temperature", ["no", None, 0, 1.0])
-    def test_is_wanted_or_not(self, temperature):
-        with pytest.raises(ValueError, match="temperature must be True or False, got "):
-            CoupledClassifier(temperature=temperature).fit(X, names)
+class TestScaling:
+    @pytest.mark.parametrize("scaling", ["no", False, True, 0, 1.0, [], np.ones(3), Temperature()])
+    def test_has_a_name_or_is_none(self, scaling):
+        with pytest.raises(ValueError, match="scaling must be 'auto', None or one of .*, got "):
+            CoupledClassifier(scaling=scaling).fit(X, names)
 
-    def test_truth_values_of_numpy_will_do(self):
-        wanted, unwanted = (
-            CoupledClassifier(temperature=np.bool_(answer)).fit(X, names).temperature_
-            for answer in (True, False)
-        )
-        assert wanted != 1 and unwanted == 1
+    @pytest.mark.parametrize(
+        ("scaling", "cls"),
+        [
+            ("auto", StructuredScaling),
+            ("structured", StructuredScaling),
+            ("temperature", Temperature),
+            (None, type(None)),
+        ],
+    )
+    def test_is_the_one_that_was_named(self, scaling, cls):
+        for model in (CoupledClassifier(scaling=scaling), CoupledSVC(scaling=scaling)):
+            assert type(model.fit(X, names).scaling_) is cls
+
+    @pytest.mark.parametrize(
+        "options", [{"cv": None}, {"combiner": "softmax"}, {"combiner": "loss"}]
+    )
+    def test_is_none_where_nothing_could_be_fitted(self, options):
+        assert CoupledClassifier(**options).fit(X, names).scaling_ is None
 
 
 class TestFailedFit:
@@ -308,7 +321,7 @@ class TestFailedFit:
             ({"combiner": "normalize"}, X[:, :2], y),
             ({"calibration": "nonsense"}, X[:, :2], y),
             ({"cv": 1}, X[:, :2], y),
-            ({"temperature": "no"}, X[:, :2], y),
+            ({"scaling": "no"}, X[:, :2], y),
             ({"estimator": OnlyLabels()}, X[:, :2], y),
             ({"estimator": Fragile()}, X[:, :2], y),
         ],
@@ -487,7 +500,7 @@ class TestBlocks:
     @pytest.mark.parametrize("dtype", [np.float64, object])
     def test_missing_names_are_said_once(self, learner, dtype):
         """Not once for every column."""
-        model = CoupledClassifier(learner, temperature=False).fit(FRAME, names)
+        model = CoupledClassifier(learner, scaling=None).fit(FRAME, names)
         rows = X.astype(dtype)
         with warnings.catch_warnings(record=True) as record:
             warnings.simplefilter("always")

@@ -22,7 +22,6 @@ from sklearn.linear_model import LogisticRegression
 import manyclass
 from manyclass import CoupledClassifier, couple
 from manyclass.combiners import base as combining
-from manyclass.scaling.temperature import apply_temperature
 
 DOCS = Path(__file__).parents[1] / "docs"
 ROOT = DOCS.parent
@@ -109,13 +108,8 @@ def test_new_rule_keeps_the_laws(rule):
 
 def test_new_rule_in_a_classifier(rule):
     X, y = load_iris(return_X_y=True)
-    by_name = CoupledClassifier(
-        LogisticRegression(max_iter=1000),
-        combiner="median-logit",
-        calibration=None,
-        cv=3,
-        scaling="temperature",
-    )
+    by_name = CoupledClassifier(LogisticRegression(max_iter=1000), combiner="median-logit", cv=3)
+    by_name.set_params(calibration=None, scaling="temperature")
     p = by_name.fit(X, y).predict_proba(X)
     assert (by_name.predict(X) == p.argmax(axis=1)).all()
     by_object = clone(by_name).set_params(combiner=rule()).fit(X, y)
@@ -125,8 +119,10 @@ def test_new_rule_in_a_classifier(rule):
     for column, (i, j) in zip(r.T, [(0, 1), (0, 2), (1, 2)], strict=True):
         square[:, i, j], square[:, j, i] = column, 1 - column
     plain = np.array([couple_median_logit(row) for row in square])
-    tempered = apply_temperature(plain, by_name.scaling_.power_, by_name.scaling_.share_)
-    assert_allclose(p, tempered, atol=1e-10)
+    tempered = plain**by_name.scaling_.power_
+    share = by_name.scaling_.share_
+    expected = (1 - share) * tempered / tempered.sum(axis=1, keepdims=True) + share / 3
+    assert_allclose(p, expected, atol=1e-10)
 
 
 def test_new_rule_is_forgotten_after_its_tests():

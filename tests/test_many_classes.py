@@ -25,11 +25,11 @@ from manyclass.banks.base import ConstantModel
 from manyclass.banks.by_column import column_batches
 from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
 from manyclass.calibration.base import pool_scores
+from manyclass.classifier import rows_for_scaling
 from manyclass.combiners.coupling import LeastSquares, pairwise
 from manyclass.combiners.coupling.base import column_lists
 from manyclass.combiners.coupling.kernels.by_block import couple_wlw2
 from manyclass.predicting import RowBlocks
-from manyclass.scaling.temperature import rows_for_temperature
 from manyclass.scores.crossfit import CrossFittedScores
 from manyclass.scores.folds import make_folds
 
@@ -236,7 +236,7 @@ class TestClassifier:
             getattr(model, method)(X)
         assert_allclose(model.predict_proba(X), whole, rtol=0, atol=1e-12)
 
-    def test_fits_no_more_folds_than_the_temperature_needs(self):
+    def test_fits_no_more_folds_than_the_scaling_needs(self, monkeypatch):
         fitted = []
 
         class Counting(LinearDiscriminantAnalysis):
@@ -247,25 +247,24 @@ class TestClassifier:
         class Thrifty(CoupledClassifier):
             _row_blocks = RowBlocks(many_columns=60)
 
-            def _rows_for_temperature(self):
-                return 61
-
-        CoupledClassifier(Counting(), cv=4).fit(X, y)
+        monkeypatch.setattr("manyclass.classifier.rows_for_scaling", lambda *shape: 61)
+        options = {"cv": 4, "with_native": False}
+        CoupledClassifier(Counting(), calibration=None, **options).fit(X, y)
         assert len(fitted) == 5 * 66
         fitted.clear()
-        model = Thrifty(Counting(), cv=4).fit(X, y)  # 60 rows a fold
-        assert len(fitted) == 3 * 66 and model.temperature_ != 1
+        model = Thrifty(Counting(), calibration=None, **options).fit(X, y)  # 60 rows a fold
+        assert len(fitted) == 3 * 66 and model.scaling_ is not None
         fitted.clear()
-        Thrifty(Counting(), cv=4, calibration="sigmoid").fit(X, y)
+        Thrifty(Counting(), calibration="sigmoid", **options).fit(X, y)
         assert len(fitted) == 5 * 66
 
 
-def test_rows_for_the_temperature():
-    assert rows_for_temperature(10, 45) == 5000
-    assert rows_for_temperature(26, 325) == 5000
-    assert rows_for_temperature(100, 4950) == 2020
-    assert rows_for_temperature(200, 19900) == 1000
-    assert rows_for_temperature(1000, 150) == 2500
+def test_rows_for_the_scaling():
+    assert rows_for_scaling(10, 45) == 5000
+    assert rows_for_scaling(26, 325) == 5000
+    assert rows_for_scaling(100, 4950) == 2020
+    assert rows_for_scaling(200, 19900) == 1000
+    assert rows_for_scaling(1000, 150) == 2500
 
 
 # -- linear models without models ------------------------------------------------------

@@ -7,7 +7,7 @@ out-of-sample scores, calibration, combiner, scaling.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
 )
 
 from manyclass import codes
-from manyclass._lib.arrays import Code, Floats
+from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.jobs import check_in_memory, check_n_jobs, kept_on_workers
 from manyclass._lib.labels import check_targets
 from manyclass._lib.messages import quoted, warn
@@ -40,14 +40,19 @@ from manyclass.banks import (
     takes_any_rows,
 )
 from manyclass.batches import PartialFitMixin
-from manyclass.calibration.choosing import choose
-from manyclass.calibration.crossfitting import calibrate, left_out_probabilities
+from manyclass.calibration.choosing import choose, simplest_of_the_best
+from manyclass.calibration.crossfitting import (
+    calibrate,
+    crossfitted_probabilities,
+    left_out_probabilities,
+)
+from manyclass.calibration.explained import CalibrationReport
 from manyclass.calibration.plan import Plan, make_plan
-from manyclass.calibration.report import CalibrationReport
 from manyclass.combiners.base import Combiner, own_copy
 from manyclass.combiners.coupling.base import CouplingRule, warn_unconverged, warn_undetermined
 from manyclass.predicting import Predictions
-from manyclass.scaling.inputs import normalised
+from manyclass.scaling import StructuredScaling
+from manyclass.scaling.given import normalised
 from manyclass.scaling.rare import least_probabilities
 from manyclass.scaling.temperature import FLOOR
 from manyclass.scores.leave_one_out import FitPart
@@ -118,12 +123,12 @@ class CoupledBase(Predictions, ABC):
             scores = plan.source.scores(self.bank_, fit_part, *data, folds, **needed)
             native = self._fit_native(plan, X_bank, y, weights, fit_params, seeds, folds)
         if scores is not None:
-            scores.check_sides(classes, needed=not plan.only_scaled, scaled=bool(plan.scaling))
+            scores.check_sides(classes, needed=not plan.spares_folds, scaled=bool(plan.scaling))
         if measure is not None:
             known = None if scores is None else scores.dense()
             self.reliability_ = measure.fit(X, y, code, evidence, known)
         if scores is not None:
-            self._fit_calibration(scores, plan)
+            self._fit_calibration(scores, plan, native)
             self._fit_combiner(scores)
             if plan.scaling is not None:
                 self._fit_scaling(scores, plan, native)
@@ -162,7 +167,8 @@ class CoupledBase(Predictions, ABC):
         """Return the combiner, the code, and a seed for each column."""
         rng = check_random_state(self.random_state)
         code = self._make_code(k, rng)
-        combiner = own_copy(self.combiner, code)
+        native = isinstance(self.combiner, str) and self.combiner == "auto" and self._is_native(k)
+        combiner = own_copy("normalize" if native else self.combiner, code)
         combiner.check_code(code)
         if isinstance(combiner, CouplingRule) and not codes.is_identifiable(code):
             combiner.check_identifiable(code)
@@ -263,11 +269,28 @@ class CoupledBase(Predictions, ABC):
             )
             return None
 
-    def _fit_calibration(self, scores: OutOfSampleScores, plan: Plan) -> None:
-        """Choose the calibration by its cross-fitted log-loss, and fit it."""
-        if not plan.calibrations:
+    def _fit_calibration(
+        self, scores: OutOfSampleScores, plan: Plan, native: OutOfSampleScores | None = None
+    ) -> None:
+        """Choose the calibration by cross-fitted log-loss, and fit it.
+
+        What counts are the class probabilities in the end. Where they will be scaled, each
+        calibration is judged by the first stage of the scaling; otherwise by its own columns.
+        """
+        methods, rows = plan.calibrations, np.empty(0, dtype=np.intp)
+        if not methods:
             return
-        choice = choose(plan.calibrations, scores)
+        if len(methods) > 1 and plan.scaling is StructuredScaling:
+            rows = self._rows_to_scale(scores, native, most=2000)
+        if len(rows) > 0:
+            losses = []
+            for method in methods:
+                parts = crossfitted_probabilities(method, scores, rows)
+                evidence = self._couple_left_out(parts, scores, native)
+                losses.append(StructuredScaling().pooled_losses(**evidence, code=self.code_))
+            choice = simplest_of_the_best(methods, np.array(losses), evidence["weights"])
+        else:
+            choice = choose(methods, scores)
         self.report_.calibration = choice
         self.calibration_ = calibrate(choice.method, scores)
 
@@ -287,28 +310,44 @@ class CoupledBase(Predictions, ABC):
         The calibration is fitted again without some of the rows at a time, so that the scaling
         learns how good it is on rows that it has not seen.
         """
-        rows, enough = scores.complete_rows(), rows_for_scaling(*self.code_.shape)
-        if native is not None:
-            rows = rows[np.isin(rows, native.complete_rows())]
-        rows = rows[scores.weights[rows] > 0]
+        rows = self._rows_to_scale(scores, native)
         if len(rows) == 0:
             self.native_ = None
             return
-        if len(rows) > enough:
-            rows = np.random.default_rng(0).choice(rows, enough, replace=False)
-        parts = []
-        for part, r in left_out_probabilities(self.calibration_, scores, rows):
-            combined = self._combine(r)
-            parts.append((part, r, combined.values, combined.converged))
-        rows, r, p, converged = (np.concatenate(part) for part in zip(*parts, strict=True))
-        warn_unconverged(self.combiner_, converged)
-        y, weights = scores.y[rows], scores.weights[rows]
-        others = [] if native is None else [normalised(native[rows])]
-        evidence: Any = {"columns": r, "others": others}
+        parts = left_out_probabilities(self.calibration_, scores, rows)
+        evidence = self._couple_left_out(parts, scores, native)
         scaling: Any = plan.scaling
-        self.scaling_ = scaling().fit_checked(p, y, weights, code=self.code_, **evidence)
-        scaled = self.scaling_.scale(p, **evidence)
-        self.report_.set_scaling(self.scaling_, y, weights, p, scaled, *others)
+        self.scaling_ = scaling().fit_checked(**evidence, code=self.code_)
+        self.report_.set_scaling(self.scaling_, **evidence)
+
+    def _rows_to_scale(
+        self, scores: OutOfSampleScores, native: OutOfSampleScores | None, most: int | None = None
+    ) -> Places:
+        """Return rows with weight that have scores in all columns, at random if they are many."""
+        rows, most = scores.complete_rows(), most or rows_for_scaling(*self.code_.shape)
+        if native is not None:
+            rows = rows[np.isin(rows, native.complete_rows())]
+        rows = rows[scores.weights[rows] > 0]
+        if len(rows) > most:
+            rows = np.random.default_rng(0).choice(rows, most, replace=False)
+        return rows
+
+    def _couple_left_out(
+        self,
+        parts: Iterable[tuple[Places, Floats]],
+        scores: OutOfSampleScores,
+        native: OutOfSampleScores | None,
+    ) -> dict[str, Any]:
+        """Return what a scaling is fitted on; ``parts`` are rows and their probabilities."""
+        found = []
+        for rows, r in parts:
+            combined = self._combine(r)
+            found.append((rows, r, combined.values, combined.converged))
+        rows, r, p, converged = (np.concatenate(part) for part in zip(*found, strict=True))
+        warn_unconverged(self.combiner_, converged)
+        others = [] if native is None else [normalised(native[rows])]
+        known = {"y": scores.y[rows], "weights": scores.weights[rows]}
+        return {"p": p, "columns": r, "others": others, **known}
 
     def calibration_report(self) -> CalibrationReport:
         """Return which calibration and scaling were chosen, and on what evidence.
@@ -347,7 +386,7 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         function of the number of classes that returns one. "native" uses no code: the estimator
         is fitted on all classes at once, and its own scores are calibrated and scaled.
     combiner : str or Combiner, default="auto"
-        "auto" is "wlw2" for one-vs-one codes and "kl" for all others. Or a coupling rule (see
+        "auto" is "wlw2" for one-vs-one codes, "normalize" for "native" and "kl" for all others. Or a coupling rule (see
         :func:`couple`) or a trained soft-max function (see
         :mod:`manyclass.combiners.softmax`), which give ``predict_proba``; or a label decoder (see
         :mod:`manyclass.combiners.decoding`, :mod:`manyclass.combiners.srm_drm`), which does not.

@@ -21,7 +21,7 @@ from manyclass.calibration import Calibration
 from manyclass.combiners.base import Combination, Combiner, resolve_for
 from manyclass.combiners.coupling.base import couple_blocks, read_columns, warn_unconverged
 from manyclass.scaling import Scaling
-from manyclass.scaling.inputs import normalised
+from manyclass.scaling.given import normalised
 from manyclass.scaling.rare import raise_to
 from manyclass.scores.out_of_sample import check_no_nan
 

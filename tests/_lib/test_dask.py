@@ -191,10 +191,15 @@ class Mortal(LogisticRegression):
         return super().fit(X, y, sample_weight)
 
 
+def same_scaling(one, other) -> bool:
+    """Equal to the last bit, or none."""
+    return one is other is None or np.array_equal(one.matrix_, other.matrix_)
+
+
 def same(one, other) -> bool:
     """Equal to the last bit."""
     p, q = (model.predict_proba(model.X_) for model in (one, other))
-    return np.array_equal(p, q) and one.temperature_ == other.temperature_
+    return np.array_equal(p, q) and same_scaling(one.scaling_, other.scaling_)
 
 
 def fitted(model, X, *args, **options):
@@ -223,7 +228,7 @@ class TestFitting:
                 {},
             ),
             (
-                CoupledClassifier(cv=None, temperature=False, code="one-vs-rest", combiner="kl"),
+                CoupledClassifier(cv=None, scaling=None, code="one-vs-rest", combiner="kl"),
                 np.random.default_rng(0).normal(size=(len(y), 200)),
                 {},
             ),

@@ -579,7 +579,7 @@ class TestInUse:
         assert scores.shape == (40, 4) and np.isfinite(scores).all()
         assert_array_equal(model.predict(1e3 * NEW), model.classes_[scores.argmax(axis=1)])
         assert model.score(X, LABELS) > 0.5
-        assert model.temperature_ == 1
+        assert model.scaling_ is None
 
     @each_model
     @each_combiner

@@ -774,7 +774,7 @@ class TestInAClassifier:
         assert_probabilities(p)
         assert_array_equal(model.predict(X), model.classes_[p.argmax(axis=1)])
         assert model.score(X, words) > 0.5
-        assert model.temperature_ == 1 and model.calibration_ is None
+        assert model.scaling_ is None and model.calibration_ is None
         assert not hasattr(model, "incoherence")
 
     def test_weights_come_from_out_of_sample_margins(self):

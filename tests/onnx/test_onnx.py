@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -20,8 +21,10 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import (
     LogisticRegression,
+    LogisticRegressionCV,
     Perceptron,
     RidgeClassifier,
+    RidgeClassifierCV,
     SGDClassifier,
 )
 from sklearn.model_selection import GridSearchCV
@@ -38,14 +41,19 @@ from sklearn.svm import SVC, LinearSVC, NuSVC
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC, __version__, codes, couple
-from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
+from manyclass.banks import CENTRED, LOG_ODDS, MARGIN, PROBABILITY, NativeBank, fit_native
+from manyclass.calibration import Beta, Isotonic, RobustSigmoid, Sigmoid, Unchanged
 from manyclass.combiners.base import names, resolve
 from manyclass.combiners.coupling import RefregierVallet
 from manyclass.learners import KernelLogisticRegression
 from manyclass.onnx import to_onnx
-from manyclass.onnx.calibration_ops import plan_calibration, plan_temperature
+from manyclass.onnx.calibration_ops import plan_calibration
 from manyclass.onnx.combiner_ops import plan_combiner
 from manyclass.onnx.graph import Graph, Unsupported
+from manyclass.onnx.native_ops import plan_native
+from manyclass.onnx.scaling_ops import plan_least, plan_scaling
+from manyclass.scaling import StructuredScaling, Temperature
+from manyclass.scaling.rare import raise_to
 from manyclass.scaling.temperature import apply_temperature
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
@@ -199,13 +207,131 @@ def test_combiners_for_one_vs_rest(samples, k, combiner):
     assert_same(model, hard(X))
 
 
-@pytest.mark.parametrize("temperature", [True, False])
-def test_own_probabilities_without_calibration(samples, temperature):
+@pytest.mark.parametrize("scaling", ["structured", "temperature", None])
+def test_own_probabilities_without_calibration(samples, scaling):
     X, y = samples(3)
-    model = CoupledClassifier(calibration=None, cv=3 if temperature else None)
-    model.set_params(temperature=temperature).fit(X, y)
-    assert (model.temperature_ != 1.0) == temperature
+    model = CoupledClassifier(calibration=None, cv=None if scaling is None else 3, scaling=scaling)
+    assert (model.fit(X, y).scaling_ is None) == (scaling is None)
     assert_same(model, hard(X))
+
+
+# ---------------------------------------------------------------------------
+# Scalings, calibrations and multiclass models
+# ---------------------------------------------------------------------------
+
+NATIVE = [
+    LogisticRegression(),
+    LogisticRegression(C=100.0, fit_intercept=False),
+    LogisticRegressionCV(
+        Cs=2, cv=2, l1_ratios=(0,), use_legacy_attributes=False, scoring="neg_log_loss"
+    ),
+    LinearDiscriminantAnalysis(),
+    SGDClassifier(loss="log_loss", random_state=0),
+    SGDClassifier(loss="modified_huber", random_state=0),
+]
+NATIVE_MARGINS = [
+    LinearSVC(random_state=0),
+    LinearSVC(fit_intercept=False, random_state=0),
+    Perceptron(random_state=0),
+    RidgeClassifier(),
+    RidgeClassifierCV(),
+    SGDClassifier(loss="hinge", random_state=0),
+]
+
+
+def test_the_default_pools_its_own_multiclass_model(samples):
+    X, y = samples(3)
+    model = CoupledClassifier(LogisticRegression()).fit(X, y)
+    assert model.native_ is not None and type(model.scaling_) is StructuredScaling
+    assert_same(model, hard(X))
+
+
+@pytest.mark.parametrize("kind", [PROBABILITY, LOG_ODDS, CENTRED, MARGIN], ids=str)
+@pytest.mark.parametrize("estimator", NATIVE, ids=repr)
+def test_multiclass_models_alone(samples, estimator, kind):
+    X, y = samples(10)
+    bank = fit_native(estimator, X, y, kind, 10)
+    run = run_piece(plan_native(bank, ""), X.shape[1])
+    # Of a probability near 1, few digits of the log-odds remain: it is 1 - 1e-12 at most.
+    atol = 1e-3 if kind == LOG_ODDS else 1e-12
+    assert_allclose(run(X), bank.scores(X), rtol=1e-12, atol=atol)
+    if kind != MARGIN:
+        assert_allclose(run(hard(X)), bank.scores(hard(X)), rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("estimator", NATIVE_MARGINS, ids=repr)
+def test_multiclass_margins_alone(samples, estimator):
+    X, y = samples(10)
+    bank = fit_native(estimator, X, y, MARGIN, 10)
+    run = run_piece(plan_native(bank, ""), X.shape[1])
+    assert_allclose(run(X), bank.scores(X), rtol=1e-12, atol=1e-12)
+
+
+# Some pixels are constant: without shrinkage, coefficients of 1e17 cancel.
+SHRUNK = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1)
+# Estimator, code, calibration, scaling, with_native, k: sampled pairwise.
+WHOLE = [
+    (LogisticRegression(), "one-vs-one", "auto", "auto", True, 10),
+    (LogisticRegression(), "one-vs-rest", "sigmoid", "structured", True, 3),
+    (LogisticRegression(), "native", "isotonic", "temperature", "auto", 3),
+    (LogisticRegression(), "native", "auto", "auto", "auto", 10),
+    (LogisticRegression(), "ordinal", "beta", "structured", False, 3),
+    (LogisticRegression(), "one-vs-one", "beta", "temperature", False, 2),
+    (SHRUNK, "one-vs-one", "beta", "temperature", "auto", 10),
+    (SHRUNK, "one-vs-rest", "auto", "auto", True, 10),
+    (LinearDiscriminantAnalysis(), "native", "beta", "structured", False, 3),
+    (SHRUNK, "native", None, None, False, 10),
+    (SGDClassifier(loss="log_loss"), "native", "beta", "auto", True, 10),
+    (SGDClassifier(loss="log_loss"), "ordinal", "isotonic", "auto", True, 10),
+    (SGDClassifier(loss="modified_huber"), "one-vs-one", "auto", "structured", True, 3),
+    (SGDClassifier(loss="modified_huber"), "native", None, "temperature", False, 3),
+    (SGDClassifier(loss="modified_huber"), "one-vs-rest", "beta", None, False, 10),
+    (LinearSVC(), "native", "auto", "structured", False, 10),
+    (LinearSVC(), "native", "robust-sigmoid", None, False, 3),
+    (RidgeClassifier(), "native", "isotonic", "auto", "auto", 3),
+    (RidgeClassifier(), "one-vs-rest", "auto", "temperature", False, 3),
+    (KernelLogisticRegression(), "one-vs-one", "auto", "auto", "auto", 3),
+    (KernelLogisticRegression(), "ordinal", "beta", "temperature", False, 10),
+    (SVC(), "one-vs-rest", "isotonic", "structured", False, 10),
+]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "code", "calibration", "scaling", "with_native", "k"), WHOLE, ids=repr
+)
+def test_parts_together(samples, estimator, code, calibration, scaling, with_native, k):
+    X, y = samples(k)
+    combiner = {"one-vs-one": "wlw2", "ordinal": "noniterative"}.get(code, "normalize")
+    options = {"calibration": calibration, "scaling": scaling, "with_native": with_native}
+    model = CoupledClassifier(
+        estimator, code=code, combiner=combiner, cv=3, random_state=0, **options
+    )
+    assert_same(model.fit(X, y), hard(X))
+    assert_same(model, X.astype(np.float32), atol=1e-6, dtype=np.float32)
+
+
+@pytest.mark.parametrize("opset", [13, 18])
+def test_multiclass_models_in_old_and_new_opsets(samples, opset):
+    X, y = samples(3)
+    model = CoupledClassifier(SGDClassifier(loss="log_loss", random_state=0), cv=3)
+    assert_same(model.fit(X, y), X, opset=opset)
+
+
+def test_multiclass_models_without_a_graph_are_refused(samples):
+    X, y = samples(3)
+    model = CoupledClassifier(GaussianNB(), cv=3, with_native=True).fit(X, y)
+    assert "multiclass model, GaussianNB, has no graph" in (reason := refusal(model))
+    assert "Use with_native=False" in reason
+    model.set_params(code="native", combiner="normalize").fit(X, y)
+    assert "or another code, such as 'one-vs-one'" in (reason := refusal(model))
+    assert reason.count("\n- ") == 1
+
+
+def test_multiclass_models_that_miss_a_class_are_refused(samples):
+    X, y = samples(3)
+    model = LogisticRegression().fit(X[y < 2], y[y < 2])
+    with pytest.raises(Unsupported, match="seen only 2 of 3 classes. Do this"):
+        plan_native(NativeBank(model, PROBABILITY, 3), "Do this.")
 
 
 def test_a_class_with_a_single_sample(samples):
@@ -339,7 +465,7 @@ def calibration_of(kind):
     return fitted, run_piece(plan_calibration(fitted), 5), scores
 
 
-@pytest.mark.parametrize("kind", [Sigmoid, RobustSigmoid, Isotonic])
+@pytest.mark.parametrize("kind", [Sigmoid, RobustSigmoid, Isotonic, Beta, Unchanged])
 @settings(deadline=None, max_examples=50)
 @given(f=hnp.arrays(np.float64, (3, 5), elements=MARGINS))
 def test_calibrations_on_any_margins(kind, f):
@@ -347,18 +473,103 @@ def test_calibrations_on_any_margins(kind, f):
     assert_allclose(run(f), fitted.transform(f), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", [Sigmoid, RobustSigmoid, Isotonic])
+@pytest.mark.parametrize("kind", [Sigmoid, RobustSigmoid, Isotonic, Beta, Unchanged])
 def test_calibrations_at_their_own_scores(kind):
     fitted, run, scores = calibration_of(kind)
     assert_allclose(run(scores), fitted.transform(scores), rtol=0, atol=1e-12)
 
 
+# ---------------------------------------------------------------------------
+# Scalings alone
+# ---------------------------------------------------------------------------
+
+
+def run_scaling(scaling, k, n_columns, n_others):
+    """Return the function of p (n, k), columns (n, l) and others (n, k) of a scaling's piece."""
+    piece = plan_scaling(scaling)
+    widths = [k, n_columns, *[k] * n_others]
+    ends = np.cumsum([0, *widths])
+
+    def cut(graph, values):
+        parts = [graph.block(values, bounds) for bounds in pairwise(ends.tolist())]
+        return piece(graph, parts[0], parts[1], parts[2:])
+
+    run = run_piece(cut, int(ends[-1]))
+    return lambda p, columns, others: run(np.hstack([p, columns, *others]))
+
+
+def some_probabilities(shape, rng):
+    p = rng.dirichlet(np.full(shape[1], 0.3), size=shape[0])
+    p[0], p[0, 0] = 0.0, 1.0
+    return p
+
+
+def evidence(code, n_others, n=60):
+    """Class probabilities, those of columns and others, with zeros and ones among them."""
+    rng = np.random.default_rng(len(code))
+    columns = np.concatenate(
+        [rng.random((n - 9, code.shape[1])), rng.choice(EXTREMES, (9, code.shape[1]))]
+    )
+    p, *others = (some_probabilities((n, len(code)), rng) for _ in range(1 + n_others))
+    return p, columns, others, rng.integers(len(code), size=n)
+
+
 @pytest.mark.parametrize("s", [0.05, 1.0, 1.7, 20.0])
-def test_temperature_of_probabilities_down_to_zero(s):
+@pytest.mark.parametrize("share", [0.0, 1e-4, 0.1])
+def test_temperature_of_probabilities_down_to_zero(s, share):
     p = np.array([[0.0, 0.0, 1.0], [1e-300, 0.5, 0.5], [0.2, 0.3, 0.5], [1e-9, 1e-8, 1.0]])
-    for least in (np.zeros(3), np.array([0.0, 0.02, 0.01])):
-        answer = run_piece(plan_temperature(s, least), 3)(p)
-        assert_allclose(answer, apply_temperature(p, s, least), rtol=0, atol=1e-13)
+    scaling = Temperature().fit(p, [2, 1, 2, 2])
+    scaling.power_, scaling.share_ = s, share
+    answer = run_scaling(scaling, 3, 1, 0)(p, p[:, :1], [])
+    assert_allclose(answer, apply_temperature(p, s, share), rtol=0, atol=1e-13)
+
+
+STRUCTURED = {  # code, whether there are columns, number of other sources: sampled pairwise
+    "alone": (codes.one_vs_one(3), False, 0),
+    "pairs": (codes.one_vs_one(5), True, 0),
+    "pairs and another": (codes.one_vs_one(4), True, 1),
+    "another alone": (codes.one_vs_rest(3), False, 1),
+    "one-vs-rest and two others": (codes.one_vs_rest(4), True, 2),
+    "any code": (codes.sparse_random(7, n_draws=10, random_state=0), True, 1),
+    "a class in no column": (np.array([[1, 1], [-1, 0], [0, -1], [0, 0]], np.int8), True, 0),
+    "two classes": (codes.one_vs_one(2), True, 1),
+}
+
+
+@pytest.mark.parametrize("case", STRUCTURED)
+def test_structured_scaling_on_any_evidence(case):
+    code, with_columns, n_others = STRUCTURED[case]
+    p, columns, others, y = evidence(code, n_others)
+    given = {"columns": columns if with_columns else None, "others": others}
+    scaling = StructuredScaling().fit(p, y, code=code, **given)
+    run = run_scaling(scaling, *code.shape, n_others)
+    answer = run(p, columns, others)
+    assert_allclose(answer, scaling.predict_proba(p, **given), rtol=0, atol=1e-12)
+    assert run(p[:0], columns[:0], [other[:0] for other in others]).shape == (0, len(code))
+
+
+def test_structured_scaling_without_effects_of_columns():
+    """With few samples for many columns, the matrix has no rows for them."""
+    code = codes.one_vs_one(12)
+    p, columns, _, y = evidence(code, 0)
+    scaling = StructuredScaling().fit(p, y, columns=columns, code=code)
+    assert scaling.matrix_.shape == (13, 12)
+    answer = run_scaling(scaling, *code.shape, 0)(p, columns, [])
+    assert_allclose(answer, scaling.predict_proba(p, columns=columns), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("least", [np.zeros(3), np.array([0.0, 0.02, 0.01])])
+def test_lower_bounds_of_classes(least):
+    p = np.array([[0.0, 0.0, 1.0], [0.2, 0.3, 0.5]])
+    assert_allclose(run_piece(plan_least(least), 3)(p), raise_to(p, least), rtol=0, atol=1e-15)
+
+
+def test_scalings_of_the_user_are_refused():
+    class Own(Temperature):
+        pass
+
+    with pytest.raises(Unsupported, match="the scaling Own has no graph"):
+        plan_scaling(Own())
 
 
 # ---------------------------------------------------------------------------
@@ -461,7 +672,7 @@ def test_what_the_model_says_about_itself(machine):
     told = {prop.key: prop.value for prop in model.metadata_props}
     assert told["classes"] == "[0, 1, 2]"
     assert (told["estimator"], told["combiner"]) == ("SVC", "wlw2")
-    assert float(told["temperature"]) == machine.temperature_
+    assert told["scaling"] == "StructuredScaling"
 
 
 def test_export_leaves_the_model_alone_and_repeats(machine, samples):
@@ -575,7 +786,7 @@ def test_all_that_stands_in_the_way_is_listed(samples):
     reason = refusal(model.fit(X, labels))
     for part in ("PolynomialFeatures", "skl2onnx", "GaussianNB", "'kl' iterates", "datetime64[D]"):
         assert part in reason
-    assert reason.count("\n- ") == 4
+    assert "with_native=False" in reason and reason.count("\n- ") == 5
 
 
 def test_other_models_are_refused(samples):

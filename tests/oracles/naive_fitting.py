@@ -208,18 +208,16 @@ def tempered_log_loss(p: Array, y: Sequence[int], s: float, weights: Sequence[fl
     return fsum(total)
 
 
-def cautious_log_loss(p: Array, y: Sequence[int], s: float, weights: Sequence[float]) -> float:
-    """The log-loss with samples of the class that came second: one, and 0.5 % of all."""
-    second = [sorted(range(len(row)), key=row.__getitem__)[-2] for row in p]
-    shares = [w * (1 / fsum(weights) + 0.005) for w in weights]
-    return tempered_log_loss(p, y, s, weights) + tempered_log_loss(p, second, s, shares)
+def tempered(p: Sequence[float], s: float, n: float) -> list[float]:
+    """p_i^s, renormalised, with a share 1 / (n + 1) of the uniform distribution."""
+    return [(n * x + 1 / len(p)) / (n + 1) for x in power(p, s)]
 
 
 def temperature(p: Array, y, weights=None, bounds=(0.05, 20.0)) -> float:
     """Return the power with the lowest log-loss, by golden sections and parabolas."""
     weights = [1.0] * len(y) if weights is None else weights
     return minimize_scalar(
-        lambda s: cautious_log_loss(p, y, s, weights),
+        lambda s: tempered_log_loss(p, y, s, weights),
         bounds=bounds,
         method="bounded",
         options={"xatol": 1e-10},
@@ -249,4 +247,4 @@ def predict_proba(
         return p
     left_out = coupled(out_of_sample_scores(estimator, X, y, code, folds), code, couple_row)
     s = temperature(left_out, y)
-    return np.array([power(row, s) for row in p])
+    return np.array([tempered(row, s, len(y)) for row in p])

@@ -1,4 +1,4 @@
-"""The temperature of coupled probabilities."""
+"""Temperature scaling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
-from manyclass.scaling.temperature import apply_temperature, fit_temperature, least_probabilities
+from manyclass.scaling import Temperature
+from manyclass.scaling.temperature import apply_temperature, fit_temperature
 
 quick = settings(deadline=None, max_examples=40)
 seeds = st.integers(0, 2**32 - 1)
@@ -31,22 +32,18 @@ def dull_probabilities(seed, n=50, k=4, sharpness=1.0):
 class TestFitTemperature:
     @quick
     @given(seed=seeds, k=st.integers(2, 6), weighted=st.booleans())
-    def test_is_the_minimum_of_the_log_loss_with_a_few_surprises(self, seed, k, weighted):
+    def test_is_the_minimum_of_the_log_loss(self, seed, k, weighted):
         p, y = dull_probabilities(seed, k=k, sharpness=2.0)
         weights = np.random.RandomState(seed).uniform(0, 2, len(y)) if weighted else np.ones(len(y))
-        second = p.argsort(axis=1)[:, -2]
 
         def loss(s):
-            logs = np.log(apply_temperature(p, s))
-            rows = np.arange(len(y))
-            surprised = weights * (1 / weights.sum() + 0.005)
-            return -weights @ logs[rows, y] - surprised @ logs[rows, second]
+            return -weights @ np.log(apply_temperature(p, s)[np.arange(len(y)), y])
 
         best = minimize_scalar(loss, bounds=(0.05, 20), method="bounded", options={"xatol": 1e-9})
         s = fit_temperature(p, y, weights)
         assert_allclose(s, best.x, rtol=1e-5)
         assert loss(s) <= best.fun + 1e-9
-        assert_allclose(loss(s), naive.cautious_log_loss(p, y, s, weights), rtol=1e-9)
+        assert_allclose(loss(s), naive.tempered_log_loss(p, y, s, weights), rtol=1e-9)
 
     @quick
     @given(seed=seeds, points=st.tuples(*[st.floats(0.05, 20)] * 2), mix=st.floats(0, 1))
@@ -55,7 +52,7 @@ class TestFitTemperature:
         first, second = points
 
         def loss(s):
-            return naive.cautious_log_loss(p, y, s, np.ones(len(y)))
+            return naive.tempered_log_loss(p, y, s, np.ones(len(y)))
 
         chord = mix * loss(first) + (1 - mix) * loss(second)
         assert loss(mix * first + (1 - mix) * second) <= chord * (1 + 1e-9) + 1e-9
@@ -81,10 +78,10 @@ class TestFitTemperature:
         assert_allclose(fit_temperature(p, y, times.astype(float)), repeated, rtol=1e-8)
 
     @pytest.mark.parametrize("n", [2, 10, 1000])
-    def test_always_right_is_trusted_by_the_number_of_samples(self, n):
-        p = np.tile([0.6, 0.4], (n, 1))  # p^s is to be n to 1 + n / 200
-        expected = np.log(n / (1 + 0.005 * n)) / np.log(0.6 / 0.4)
-        assert_allclose(fit_temperature(p, np.zeros(n, dtype=np.intp)), expected, rtol=1e-6)
+    def test_one_in_n_is_learned_exactly(self, n):
+        p, y = np.tile([0.6, 0.4], (n + 1, 1)), np.zeros(n + 1, dtype=np.intp)
+        y[0] = 1  # p^s has the odds n to 1
+        assert_allclose(fit_temperature(p, y), np.log(n) / np.log(0.6 / 0.4), rtol=1e-6)
 
     def test_stays_within_its_bounds(self):
         p = np.tile([0.51, 0.49], (50, 1))
@@ -109,37 +106,6 @@ class TestFitTemperature:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert fit_temperature(p, np.zeros(len(p), dtype=np.intp), weights) == 1.0
-
-
-class TestLeastProbabilities:
-    def test_half_the_share_of_classes_with_a_single_sample(self):
-        counts, totals = np.array([7, 1, 2, 1, 0]), np.array([7.0, 1.0, 2.0, 2.0, 0.0])
-        assert_allclose(least_probabilities(counts, totals), [0, 1 / 24, 0, 1 / 12, 0])
-
-    @quick
-    @given(seed=seeds, k=st.integers(3, 8), scale=st.sampled_from([5e-324, 1.0, 8e307]))
-    def test_is_less_than_half_of_all_and_does_not_ask_for_the_unit_of_weights(
-        self, seed, k, scale
-    ):
-        rng = np.random.RandomState(seed)
-        counts = rng.randint(1, 3, k)
-        least = least_probabilities(counts, scale * counts)
-        assert_allclose(least, least_probabilities(counts, counts.astype(float)), atol=1e-15)
-        assert 0 <= least.sum() <= 0.5 + 1e-12
-
-    @quick
-    @given(seed=seeds, s=st.sampled_from([1.0, 2.5, 20.0]))
-    def test_is_kept_and_the_rest_is_divided_as_before(self, seed, s):
-        rng = np.random.RandomState(seed)
-        p, least = rng.dirichlet(np.full(5, 0.1), 20), np.array([0, 0.01, 0, 0, 0.02])
-        kept, plain = apply_temperature(p, s, least), apply_temperature(p, s)
-        assert_allclose(kept.sum(axis=1), 1, atol=1e-12)
-        assert (kept >= least).all()
-        assert_allclose((kept - least) / 0.97, plain, atol=1e-12)
-
-    def test_none_is_the_identity_to_the_bit(self):
-        p = np.random.RandomState(0).dirichlet(np.ones(4), 20)
-        assert_array_equal(apply_temperature(p, 1.7, np.zeros(4)), apply_temperature(p, 1.7))
 
 
 class TestApplyTemperature:
@@ -171,3 +137,49 @@ class TestApplyTemperature:
         assert_allclose(
             apply_temperature(apply_temperature(p, 2.5), 0.8), apply_temperature(p, 2.0), atol=1e-12
         )
+
+    @quick
+    @given(seed=seeds, s=st.floats(0.05, 20), share=st.floats(0, 1), k=st.integers(2, 6))
+    def test_mixes_a_share_of_uniform(self, seed, s, share, k):
+        p = np.random.RandomState(seed).dirichlet(np.ones(k), 20)
+        mixed = apply_temperature(p, s, share)
+        assert_allclose(mixed, (1 - share) * apply_temperature(p, s) + share / k, atol=1e-12)
+        assert_allclose(mixed.sum(axis=1), 1, atol=1e-12)
+
+
+class TestTemperature:
+    @quick
+    @given(seed=seeds, k=st.integers(2, 5), weighted=st.booleans())
+    def test_equals_plain_loops(self, seed, k, weighted):
+        p, y = dull_probabilities(seed, n=30, k=k, sharpness=2.0)
+        weights = np.random.RandomState(seed).randint(1, 4, 30) if weighted else np.ones(30)
+        scaling = Temperature().fit(p, y, weights if weighted else None)
+        s = naive.temperature(p, y, weights)
+        expected = [naive.tempered(row, s, weights.sum()) for row in p]
+        assert_allclose(scaling.predict_proba(p), expected, atol=1e-6)
+
+    @quick
+    @given(seed=seeds)
+    def test_keeps_labels_and_order(self, seed):
+        p, y = dull_probabilities(seed)
+        q = Temperature().fit(p, y).predict_proba(p)
+        order = p.argsort(axis=1)
+        assert (np.diff(np.take_along_axis(q, order, axis=1), axis=1) >= 0).all()
+        assert_array_equal(q.argmax(axis=1), p.argmax(axis=1))
+
+    def test_ignores_further_evidence(self):
+        p, y = dull_probabilities(0)
+        plain, other = Temperature().fit(p, y), Temperature().fit(p, y, columns=p, others=[p])
+        assert_array_equal(plain.predict_proba(p), other.predict_proba(p, columns=p, others=[p]))
+
+    def test_never_quite_sure(self):
+        p, y = np.tile([0.9, 0.1], (9, 1)), np.zeros(9, dtype=np.intp)
+        scaling = Temperature().fit(p, y)
+        assert scaling.power_ > 10 and scaling.share_ == 0.1
+        assert_allclose(scaling.predict_proba(p), [[0.95, 0.05]] * 9, atol=1e-9)
+
+    def test_rows_are_computed_alone(self):
+        p, y = dull_probabilities(0, k=11)
+        scaling = Temperature().fit(p, y)
+        whole = scaling.predict_proba(p)
+        assert_array_equal(np.vstack([scaling.predict_proba(row[None]) for row in p]), whole)

@@ -206,13 +206,13 @@ NAMES = np.array(["ant", "bee", "cat", "dog"])
 
 class TestCheckOfSides:
     @staticmethod
-    def outcome(scores, needed, tempered=False):
+    def outcome(scores, needed, scaled=False):
         """Return the kind of complaint, and what it says."""
         names = NAMES[: len(scores.code)]
         with warnings.catch_warnings(record=True) as record:
             warnings.simplefilter("always")
             try:
-                scores.check_sides(names, needed=needed, tempered=tempered)
+                scores.check_sides(names, needed=needed, scaled=scaled)
             except ValueError as error:
                 return "error", str(error)
         assert len(record) <= 1
@@ -249,7 +249,7 @@ class TestCheckOfSides:
         scores = left_out(y, codes.one_vs_one(3), folds, np.ones(12), enough=2)
         assert self.outcome(scores, True, True)[0] == "nothing"
 
-    def test_no_row_for_the_temperature_is_told_by_itself(self):
+    def test_no_row_for_the_scaling_is_told_by_itself(self):
         """All pairs have scores of both sides, but no row has those of both its pairs."""
         y, everything, folds = np.repeat([0, 1, 2], 4), np.arange(12), []
         for c in range(3):
@@ -258,9 +258,9 @@ class TestCheckOfSides:
                 absent = (c + 1 + half) % 3
                 folds.append((everything[(y != absent) & ~np.isin(everything, test)], test))
         scores = left_out(y, codes.one_vs_one(3), folds, np.ones(12))
-        kind, message = self.outcome(scores, True, tempered=True)
-        assert kind == "warning" and "the temperature is not fitted. Use cv=5" in message
-        assert self.outcome(scores, True, tempered=False)[0] == "nothing"
+        kind, message = self.outcome(scores, True, scaled=True)
+        assert kind == "warning" and "the scaling is not fitted. Use cv=5" in message
+        assert self.outcome(scores, True, scaled=False)[0] == "nothing"
 
 
 @st.composite

@@ -74,14 +74,15 @@ class TestFoldsThatLeaveWholeClassesOut:
         model = CoupledClassifier(SVC(), code="one-vs-rest", combiner="normalize", cv=cv)
         assert quietly(model.fit, X, y).score(X, y) > 0.9
 
-    def test_leave_the_temperature_alone_and_say_so(self):
+    def test_leave_the_scaling_out_and_say_so(self):
         model, message = the_warning(CoupledClassifier(GaussianNB(), cv=KFold(3)).fit, X, NAMES)
-        assert LEFT_WHOLE in message and "temperature is not fitted. Use cv=5" in message
-        assert model.temperature_ == 1.0
-        assert quietly(CoupledClassifier(GaussianNB(), cv=3).fit, X, y).temperature_ != 1.0
+        assert LEFT_WHOLE in message and "scaling is not fitted. Use cv=5" in message
+        assert model.scaling_ is None
+        assert quietly(CoupledClassifier(GaussianNB(), cv=3).fit, X, y).scaling_ is not None
 
-    def test_without_a_temperature_and_calibration_no_folds_are_needed(self):
-        quietly(CoupledClassifier(GaussianNB(), cv=KFold(3), temperature=False).fit, X, y)
+    def test_without_a_scaling_and_calibration_no_folds_are_needed(self):
+        options = {"cv": KFold(3), "calibration": None}
+        quietly(CoupledClassifier(GaussianNB(), scaling=None, **options).fit, X, y)
         quietly(CoupledClassifier(GaussianNB(), cv=KFold(3), combiner="max-wins").fit, X, y)
 
     @each_learner
@@ -188,7 +189,7 @@ class TestGivenKernelsAndDistances:
         options = {"code": code, "combiner": "kl", "cv": cv, "calibration": calibration}
         given = CoupledClassifier(self.neighbours, **options).fit(self.D, self.labels)
         other = CoupledClassifier(self.on_features, **options).fit(self.data, self.labels)
-        assert_allclose(given.temperature_, other.temperature_)
+        assert (given.scaling_ is None) == (other.scaling_ is None) == (cv is None)
         p = given.predict_proba(self.D_new)
         assert_allclose(p, other.predict_proba(self.new), atol=1e-12)
 

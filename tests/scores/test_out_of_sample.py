@@ -62,8 +62,8 @@ def test_calibrations_are_the_same(code, method):
     assert_array_equal(own.transform(at), other.transform(at))
     rows = dense.complete_rows()
     for blocks in zip(
-        left_out_probabilities(own, method, fitted, rows),
-        left_out_probabilities(other, method, dense, rows),
+        left_out_probabilities(own, fitted, rows),
+        left_out_probabilities(other, dense, rows),
         strict=True,
     ):
         for ours, theirs in zip(*blocks, strict=True):

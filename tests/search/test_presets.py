@@ -36,7 +36,7 @@ def test_the_names_are_those_of_the_tables():
 def test_every_method_works(name):
     model = duan(name, C=10.0, gamma=0.1).fit(X[::2], y[::2])
     assert model.score(X[1::2], y[1::2]) > 0.9
-    assert model.temperature_ == 1
+    assert model.scaling_ is None
     assert hasattr(model, "predict_proba") == (name in with_probabilities)
     assert clone(model).get_params()["estimator__C"] == 10.0
 
@@ -51,7 +51,7 @@ def test_winner_takes_all_is_that_of_the_machines():
 def test_pairs_of_probabilistic_machines_are_coupled_as_in_the_paper():
     model = duan("PWC_PSVM", cv=StratifiedKFold(5)).fit(X, y)
     same = CoupledClassifier(
-        SVC(), combiner="ht", calibration="sigmoid", cv=StratifiedKFold(5), temperature=False
+        SVC(), combiner="ht", calibration="sigmoid", cv=StratifiedKFold(5), scaling=None
     ).fit(X, y)
     assert_array_equal(model.predict_proba(X), same.predict_proba(X))
 

@@ -597,11 +597,11 @@ def test_scikit_learn_checks(estimator, check):
 IRIS = load_iris(return_X_y=True)
 DIGITS = tuple(array[:150] for array in load_digits(return_X_y=True))
 MODELS = {
-    "SVC": CoupledClassifier(SVC(gamma=0.001), cv=2, temperature=False),
-    "CoupledSVC": CoupledSVC(gamma=0.001, temperature=False),
-    "single precision": CoupledSVC(gamma=0.001, temperature=False, dtype=np.float32),
-    "isotonic": CoupledSVC(gamma=0.001, temperature=False, calibration="isotonic", cv=2),
-    "logistic": CoupledClassifier(LogisticRegression(C=0.01, max_iter=1000), temperature=False),
+    "SVC": CoupledClassifier(SVC(gamma=0.001), cv=2, scaling=None),
+    "CoupledSVC": CoupledSVC(gamma=0.001, scaling=None),
+    "single precision": CoupledSVC(gamma=0.001, scaling=None, dtype=np.float32),
+    "isotonic": CoupledSVC(gamma=0.001, scaling=None, calibration="isotonic", cv=2),
+    "logistic": CoupledClassifier(LogisticRegression(C=0.01, max_iter=1000), scaling=None),
 }
 each_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
@@ -624,14 +624,14 @@ class TestRuleScorer:
             assert_array_equal(found[f"test_{rule}_neg_log_loss"], likelihoods)
 
     def test_probabilities_that_are_calibrated(self):
-        model = CoupledClassifier(GaussianNB(), calibration="sigmoid", temperature=False, cv=2)
+        model = CoupledClassifier(GaussianNB(), calibration="sigmoid", scaling=None, cv=2)
         scores = RuleScorer(["ht"])(model.fit(X, names), X, names)
         p = model.set_params(combiner="ht").fit(X, names).predict_proba(X)
         assert scores["ht_neg_log_loss"] == -log_loss(names, p)
 
     @pytest.mark.parametrize("own", ["wlw2", "max-wins"])
     def test_decoders_beside_coupling_rules(self, own):
-        model = CoupledSVC(gamma=0.001, temperature=False, combiner=own)
+        model = CoupledSVC(gamma=0.001, scaling=None, combiner=own)
         folds = list(StratifiedKFold(2).split(*DIGITS))
         rules = ["max-wins", "hamming", LossBased("hinge")] + ["ht"] * (own == "wlw2")
         found = cross_validate(model, *DIGITS, scoring=RuleScorer(rules), cv=folds)
@@ -644,7 +644,7 @@ class TestRuleScorer:
             assert (f"test_{key}_neg_log_loss" in found) == (rule == "ht")
 
     def test_the_columns_of_separate_searches(self):
-        model, values = CoupledSVC(temperature=False), {"C": [0.1, 10], "gamma": [0.01, 0.1]}
+        model, values = CoupledSVC(scaling=None), {"C": [0.1, 10], "gamma": [0.01, 0.1]}
         one = GridSearchCV(model, values, scoring=RuleScorer(), refit=False, cv=3).fit(X, names)
         for rule in WU:
             model.set_params(combiner=rule)
@@ -663,7 +663,7 @@ class TestRuleScorer:
                 asked.append(len(X))
                 return super().predict_proba(X)
 
-        model = CoupledClassifier(Counted(), temperature=False).fit(X, y)
+        model = CoupledClassifier(Counted(), scaling=None).fit(X, y)
         asked.clear()
         RuleScorer()(model, X, y)
         assert asked == [90] * 6
@@ -676,7 +676,7 @@ class TestRuleScorer:
         assert RuleScorer(rules)(model, X, y) == whole
 
     def test_the_model_is_left_alone(self):
-        model = CoupledSVC(temperature=False).fit(X, y)
+        model = CoupledSVC(scaling=None).fit(X, y)
         before, p = dict(vars(model)), model.predict_proba(X)
         RuleScorer()(model, X, y)
         assert vars(model) == before
@@ -695,13 +695,13 @@ class TestRuleScorer:
                 "one row": X,
             }[kind]
         labels = pd.Series(names) if kind == "frame" else names
-        model = CoupledSVC(temperature=False).fit(data, labels)
+        model = CoupledSVC(scaling=None).fit(data, labels)
         rows = slice(0, 1 if kind == "one row" else 30)
         scores = RuleScorer(["wlw2"])(model, data[rows], labels[rows])
         assert scores["wlw2_accuracy"] == model.score(data[rows], labels[rows])
 
     def test_pipelines(self):
-        inner = make_pipeline(StandardScaler(), CoupledSVC(temperature=False))
+        inner = make_pipeline(StandardScaler(), CoupledSVC(scaling=None))
         for pipeline in (make_pipeline(inner), make_pipeline("passthrough", inner)):
             pipeline.fit(X, names)
             scores = RuleScorer()(pipeline, X, names)
@@ -717,7 +717,7 @@ class TestRuleScorer:
 
     def test_sample_weights(self):
         weight = np.random.default_rng(0).integers(0, 3, 90)
-        model = CoupledSVC(temperature=False).fit(X, y, sample_weight=weight + 1)
+        model = CoupledSVC(scaling=None).fit(X, y, sample_weight=weight + 1)
         rows = np.repeat(np.arange(90), weight)
         found = RuleScorer()(model, X, y, sample_weight=weight)
         expected = RuleScorer()(model, X[rows], y[rows])
@@ -727,19 +727,19 @@ class TestRuleScorer:
     def test_sample_weights_are_routed(self):
         weight = np.linspace(1, 3, 90)
         with sklearn.config_context(enable_metadata_routing=True):
-            model = CoupledSVC(temperature=False).set_fit_request(sample_weight=True)
+            model = CoupledSVC(scaling=None).set_fit_request(sample_weight=True)
             scorer = RuleScorer().set_score_request(sample_weight=True)
             search = GridSearchCV(model, {"C": [1]}, scoring=scorer, refit=False, cv=2)
             search.fit(X, y, sample_weight=weight)
         train, test = next(StratifiedKFold(2).split(X, y))
-        model = CoupledSVC(temperature=False).fit(X[train], y[train], sample_weight=weight[train])
+        model = CoupledSVC(scaling=None).fit(X[train], y[train], sample_weight=weight[train])
         expected = RuleScorer()(model, X[test], y[test], weight[test])
         for key, score in expected.items():
             assert search.cv_results_[f"split0_test_{key}"][0] == score
 
     @pytest.mark.parametrize("label", ["aardvark", "cow", "elk"])
     def test_classes_that_were_not_trained_have_probability_0(self, label):
-        model = CoupledSVC(temperature=False).fit(X, names)
+        model = CoupledSVC(scaling=None).fit(X, names)
         truth = names.copy()
         truth[:9] = label
         p = model.predict_proba(X)
@@ -750,24 +750,24 @@ class TestRuleScorer:
         assert scores["wlw2_accuracy"] == (model.predict(X) == truth).mean()
 
     def test_labels_for_objects(self):
-        model = CoupledSVC(temperature=False).fit(X, y)
+        model = CoupledSVC(scaling=None).fit(X, y)
         rules = {"newton": HastieTibshirani(), "printed": HastieTibshirani(solver="printed")}
         scores = RuleScorer(rules, "accuracy")(model, X, y)
         assert list(scores) == ["newton_accuracy", "printed_accuracy"]
         assert list(RuleScorer([HastieTibshirani(), "vote"]).labelled()) == ["ht", "vote"]
 
     def test_unconverged_rules_warn_once_each(self):
-        model = CoupledSVC(temperature=False).fit(X, y)
+        model = CoupledSVC(scaling=None).fit(X, y)
         with pytest.warns(ConvergenceWarning, match="'ht' did not converge on") as caught:
             RuleScorer([HastieTibshirani(solver="printed", max_iter=1), "wlw2"])(model, X, y)
         assert len(caught) == 1 and caught[0].filename == __file__
 
-    def test_temperature(self):
+    def test_scaling(self):
         model = CoupledSVC().fit(X, y)
-        with pytest.raises(ValueError, match="temperature .* for 'wlw2', not for 'ht'.*=False"):
+        with pytest.raises(ValueError, match="scaling .* for 'wlw2', not for 'ht'.*=None"):
             RuleScorer()(model, X, y)
         scores = RuleScorer(metrics=["accuracy"])(model, X, y)
-        plain = CoupledSVC(temperature=False).fit(X, y)
+        plain = CoupledSVC(scaling=None).fit(X, y)
         assert scores == RuleScorer(metrics=["accuracy"])(plain, X, y)
 
     @pytest.mark.parametrize("seed", range(5))
@@ -777,7 +777,7 @@ class TestRuleScorer:
         zeros, classes = np.zeros((40, 1)), np.repeat(np.arange(4), 10)
         truth = np.repeat(np.arange(4), [16, 8, 4, 12])
         rule = Vote(random_state=np.random.RandomState(seed))
-        model = CoupledClassifier(DummyClassifier(), combiner=rule, temperature=False)
+        model = CoupledClassifier(DummyClassifier(), combiner=rule, scaling=None)
         expected = model.fit(zeros, classes).score(zeros, truth)
         assert RuleScorer([rule])(model, zeros, truth)["vote_accuracy"] == expected
         assert isinstance(rule.random_state, np.random.RandomState)
@@ -790,7 +790,7 @@ class TestRuleScorer:
 
     def test_parallel_searches(self):
         search = GridSearchCV(
-            CoupledSVC(temperature=False), {"C": [1, 10]}, scoring=RuleScorer(), refit=False, cv=2
+            CoupledSVC(scaling=None), {"C": [1, 10]}, scoring=RuleScorer(), refit=False, cv=2
         )
         with parallel_config("threading"):
             one, two = (clone(search).set_params(n_jobs=n).fit(X, y).cv_results_ for n in (1, 2))
@@ -799,7 +799,7 @@ class TestRuleScorer:
 
 
 class TestRuleScorerErrors:
-    plain = CoupledClassifier(LogisticRegression(), temperature=False, cv=2).fit(X, y)
+    plain = CoupledClassifier(LogisticRegression(), scaling=None, cv=2).fit(X, y)
 
     @pytest.mark.parametrize(
         ("scorer", "message"),
@@ -822,7 +822,7 @@ class TestRuleScorerErrors:
             scorer(self.plain, X, y)
 
     def test_decoders_have_no_probabilities_to_couple(self):
-        model = CoupledSVC(combiner="max-wins", temperature=False).fit(X, y)
+        model = CoupledSVC(combiner="max-wins", scaling=None).fit(X, y)
         with pytest.raises(ValueError, match="'ht' takes probabilities.*'max-wins'.*: search with"):
             RuleScorer(["ht"])(model, X, y)
 
@@ -850,7 +850,7 @@ class TestRuleScorerErrors:
 
     def test_unfitted_estimators(self):
         with pytest.raises(NotFittedError):
-            RuleScorer()(CoupledSVC(temperature=False), X, y)
+            RuleScorer()(CoupledSVC(scaling=None), X, y)
 
 
 # -- the best of every rule ------------------------------------------------------------
@@ -861,7 +861,7 @@ VALUES = {"C": [10, 0.1, 1], "gamma": [0.01, 0.1]}
 
 @pytest.fixture(scope="module")
 def one_search():
-    model = CoupledSVC(temperature=False)
+    model = CoupledSVC(scaling=None)
     return GridSearchCV(model, VALUES, scoring=RuleScorer(), refit=False, cv=3).fit(X, names)
 
 
@@ -899,13 +899,13 @@ class TestBestPerRule:
     def test_estimators(self, one_search):
         best = best_per_rule(one_search)
         for rule, model in estimator_per_rule(one_search).items():
-            assert model.combiner == rule and not model.temperature
+            assert model.combiner == rule and model.scaling is None
             assert (model.C, model.gamma) == tuple(best[rule].values())
             assert not hasattr(model, "bank_")
-        assert one_search.estimator.combiner == "wlw2"
+        assert one_search.estimator.combiner == "auto"
 
     def test_estimators_in_pipelines(self):
-        pipeline = make_pipeline(StandardScaler(), CoupledSVC(temperature=False))
+        pipeline = make_pipeline(StandardScaler(), CoupledSVC(scaling=None))
         rules = {"mine": HastieTibshirani(tol=1e-6), "vote": "vote"}
         search = GridSearchCV(
             make_pipeline(pipeline),
@@ -922,7 +922,7 @@ class TestBestPerRule:
 
     def test_two_steps_for_one_of_the_rules(self):
         search = TwoStepGridSearchCV(
-            CoupledSVC(temperature=False),
+            CoupledSVC(scaling=None),
             VALUES,
             factors=[0.5, 1],
             scoring=RuleScorer(["ht", "vote"]),
@@ -943,11 +943,11 @@ class TestBestPerRule:
     def test_searches_whose_scores_all_failed(self):
         search = GridSearchCV(CoupledSVC(), {"C": [1]}, scoring=RuleScorer(), refit=False, cv=2)
         with (
-            pytest.warns(UserWarning, match="temperature=False"),
+            pytest.warns(UserWarning, match="scaling=None"),
             pytest.warns(UserWarning, match="non-finite"),
         ):
             search.fit(X, y)
         with pytest.raises(ValueError, match="no scores of the rule 'ht', only score.*='raise'"):
             best_per_rule(search)
-        with pytest.raises(ValueError, match="temperature=False"):
+        with pytest.raises(ValueError, match="scaling=None"):
             search.set_params(error_score="raise").fit(X, y)

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from sklearn.datasets import load_iris
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 
 from manyclass import CoupledClassifier, CoupledSVC
@@ -23,8 +24,16 @@ X, y = load_iris(return_X_y=True)
 ROWS = X[::10]
 MODELS = {
     "stored_svc": CoupledSVC(C=2.0),
-    "stored_one_vs_rest": CoupledClassifier(
-        LogisticRegression(), code="one-vs-rest", combiner="kl", cv=3, random_state=0
+    "stored_one_vs_rest": CoupledClassifier(  # pooled with the multiclass model
+        LogisticRegression(max_iter=1000),
+        code="one-vs-rest",
+        combiner="kl",
+        calibration="sigmoid",
+        cv=3,
+        random_state=0,
+    ),
+    "stored_native": CoupledClassifier(
+        LinearDiscriminantAnalysis(), code="native", calibration="beta", scaling="temperature", cv=3
     ),
 }
 

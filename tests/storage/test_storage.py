@@ -15,7 +15,9 @@ import pytest
 import sklearn
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array, csr_matrix
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.metrics import pairwise_distances
@@ -40,6 +42,7 @@ from manyclass.learners import (
     PairwiseNeighbors,
     ThresholdOptimized,
 )
+from manyclass.scaling import StructuredScaling, Temperature
 from manyclass.storage import TRUSTED, load_model, read_metadata, save_model
 from manyclass.storage._archive import DESCRIPTION, FORMAT, SCHEMA
 from manyclass.storage._parts import reachable, without_derived
@@ -93,7 +96,29 @@ COUPLED = {
     "sigmoid of probabilities": (CoupledClassifier(GaussianNB(), calibration="sigmoid"), X),
     "beta": (CoupledClassifier(GaussianNB(), calibration="beta"), X),
     "centred probabilities": (CoupledClassifier(GaussianNB(), combiner="max-wins"), X),
-    "no calibration": (CoupledClassifier(GaussianNB(), cv=None, temperature=False), X),
+    "no calibration": (CoupledClassifier(GaussianNB(), cv=None, scaling=None), X),
+    # estimators, calibrations, scalings and codes, sampled pairwise
+    "native": (CoupledClassifier(code="native"), X),
+    "native temperature": (
+        CoupledClassifier(GaussianNB(), code="native", calibration="beta", scaling="temperature"),
+        X,
+    ),
+    "native margins": (
+        CoupledClassifier(LinearSVC(), code="native", calibration="isotonic", scaling="structured"),
+        X,
+    ),
+    "native unscaled": (
+        CoupledClassifier(GaussianNB(), code="native", calibration=None, scaling=None),
+        X,
+    ),
+    "unchanged": (CoupledClassifier(LinearDiscriminantAnalysis(), with_native=True), X),
+    "beta pooled": (
+        CoupledClassifier(GaussianNB(), code="one-vs-rest", calibration="beta", with_native=True),
+        X,
+    ),
+    "temperature": (CoupledSVC(scaling="temperature"), X),
+    "not scaled": (CoupledSVC(scaling=None), X),
+    "pooled neighbours": (CoupledClassifier(KNeighborsClassifier(5), with_native=True), X),
     "nu": (CoupledClassifier(NuSVC(nu=0.1)), X),
     "kernel logistic": (CoupledClassifier(KernelLogisticRegression(), cv="loo"), X),
     "sgd": (CoupledClassifier(SGDClassifier("modified_huber", random_state=0)), X),
@@ -232,6 +257,25 @@ class TestRoundTrip:
         save_model(learner, tmp_path / "m.skops")
         loaded = load_model(tmp_path / "m.skops")
         assert_array_equal(loaded.predict_proba(X), learner.predict_proba(X))
+
+    @pytest.mark.parametrize(
+        "name", ["native", "native margins", "unchanged", "svc", "no calibration"]
+    )
+    def test_reports_come_back(self, name, fitted, tmp_path):
+        model, _ = fitted(name)
+        save_model(model, tmp_path / "m.skops")
+        report = load_model(tmp_path / "m.skops").calibration_report()
+        assert report == model.calibration_report() and str(report) == str(model.report_)
+
+    @pytest.mark.parametrize("scaling", [Temperature(), StructuredScaling()])
+    @pytest.mark.parametrize("labels", [y, NAMES])
+    def test_scalings_alone(self, scaling, labels, tmp_path):
+        p = GaussianNB().fit(X, labels).predict_proba(X)
+        scaling = clone(scaling).fit(p, labels)
+        save_model(scaling, tmp_path / "m.skops")
+        loaded = load_model(tmp_path / "m.skops")
+        assert_array_equal(loaded.predict_proba(p), scaling.predict_proba(p))
+        assert_array_equal(loaded.classes_, scaling.classes_)
 
     @pytest.mark.parametrize("labels", [y, y > 1, NAMES, NAMES.astype(object), y.astype("U1")])
     def test_labels_of_any_type(self, labels, tmp_path):
@@ -459,6 +503,54 @@ DAMAGES = {
     "coefficients": (
         coupled(LogisticRegression()),
         setting("bank_", "coef", lambda coef: coef[:, :1]),
+    ),
+    "classes of a multiclass model": (
+        coupled(GaussianNB(), code="native"),
+        setting("bank_.models.0", "classes_", lambda classes: classes + 100),
+    ),
+    "columns of a multiclass model": (
+        coupled(GaussianNB(), code="native"),
+        setting("bank_", "n_classes", lambda k: k + 1),
+    ),
+    "no multiclass model": (
+        coupled(GaussianNB()),
+        setting("", "native_", lambda native: None),
+    ),
+    "classes of a pooled model": (
+        coupled(GaussianNB()),
+        setting("native_", "n_classes", lambda k: k - 1),
+    ),
+    "code of a scaling": (
+        coupled(GaussianNB()),
+        setting("scaling_", "code_", lambda code: np.hstack([code] * 100)),
+    ),
+    "type of the code of a scaling": (
+        coupled(GaussianNB()),
+        setting("scaling_", "code_", lambda code: code.astype(float)),
+    ),
+    "no code of a scaling": (
+        coupled(GaussianNB()),
+        setting("scaling_", "code_", lambda code: None),
+    ),
+    "sources of a scaling": (
+        coupled(GaussianNB()),
+        setting("scaling_", "n_others_", lambda n: n + 1),
+    ),
+    "weights of a scaling": (
+        lambda: CoupledSVC().fit(X, y),
+        setting("scaling_", "weights_", lambda weights: weights[:3]),
+    ),
+    "matrix of a scaling": (
+        lambda: CoupledSVC().fit(X, y),
+        setting("scaling_", "matrix_", lambda matrix: matrix[:2]),
+    ),
+    "width of the matrix of a scaling": (
+        lambda: CoupledSVC().fit(X, y),
+        setting("scaling_", "matrix_", lambda matrix: np.hstack([matrix, matrix])),
+    ),
+    "prior of a scaling": (
+        lambda: CoupledSVC().fit(X, y),
+        setting("scaling_", "log_prior_", lambda prior: prior[:1]),
     ),
     "learners": (in_batches, setting("stream_", "learners", lambda learners: learners[:1])),
     "bound of a class": (
@@ -712,6 +804,14 @@ class TestRefused:
         model = BinnedNaiveBayes().fit(X, y)
         expected = model.predict_proba(X)
         vars(model.bins_)["offsets"] = model.bins_.offsets + 10**8
+        save_model(model, tmp_path / "m.skops")
+        assert_array_equal(load_model(tmp_path / "m.skops").predict_proba(X), expected)
+
+    def test_sides_of_a_scaling_are_not_taken_from_the_file(self, tmp_path):
+        model = CoupledClassifier(GaussianNB()).fit(X, y)
+        expected = model.predict_proba(X)
+        start, columns, sides = model.scaling_._sides
+        model.scaling_._sides = start, columns + 10**8, sides
         save_model(model, tmp_path / "m.skops")
         assert_array_equal(load_model(tmp_path / "m.skops").predict_proba(X), expected)
 

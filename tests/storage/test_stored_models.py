@@ -41,7 +41,7 @@ def test_they_load_and_predict_the_same(path):
 
 
 def test_there_are_some():
-    assert len(FILES) >= 2
+    assert len(FILES) >= 3
 
 
 def test_no_identifier_is_forgotten():

@@ -11,6 +11,9 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from manyclass._lib.sklearn import check_sample_weight
 
+# Largest weight of a sample: products of two sums of such weights are finite in float64.
+HEAVIEST = 1e100
+
 
 def weights_in_use(
     passed: Mapping[str, Any], X, otherwise: NDArray[np.float64], *, allow_all_zero: bool = False

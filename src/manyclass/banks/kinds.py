@@ -76,7 +76,7 @@ class Margin(ScoreKind):
         """Return the class margins (n, k)."""
         f = np.asarray(model.decision_function(X), dtype=np.float64)
         f = np.stack([-f, f], axis=1) if f.ndim == 1 else f
-        out = np.full((len(f), n_classes), f.min(initial=0.0))
+        out = np.tile(f.min(axis=1, keepdims=True), (1, n_classes))
         out[:, np.asarray(model.classes_, dtype=np.intp)] = f
         return out
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import (
     LogisticRegression,
@@ -129,11 +128,13 @@ class LinearBank(Bank):
         return self._answer(self.intercept[self.constant])
 
     def _answer(self, margins: Floats) -> Floats:
-        """Return margins, or turn them into probabilities if these are wanted."""
-        if self.kind == MARGIN:
-            return margins
-        # Zhang's estimate for the modified Huber loss; all others are logistic.
-        return (np.clip(margins, -1.0, 1.0) + 1.0) / 2.0 if self.huber else expit(margins, margins)
+        """Return margins, or the scores that follow from the probabilities of the model."""
+        if self.kind == MARGIN or not self.huber:  # all others are logistic
+            return self.kind.of_log_odds(margins)
+        r = (np.clip(margins, -1.0, 1.0) + 1.0) / 2.0  # Zhang's estimate
+        return self.kind.of_probabilities(np.stack([1.0 - r.ravel(), r.ravel()], 1)).reshape(
+            r.shape
+        )
 
 
 def _one_shape(fitted: list[Any]) -> bool:

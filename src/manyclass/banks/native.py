@@ -73,6 +73,9 @@ def fit_native(
     pairwise = bool(get_tags(model).input_tags.pairwise)
     if pairwise:
         check_square(model, X)
+    weight = (fit_params or {}).get("sample_weight")
+    if weight is not None:  # learners may fail on a class without weight
+        rows = rows[np.asarray(weight)[rows] > 0]
     if len(np.unique(y[rows])) == 1:  # a fold with a single class
         model = DummyClassifier().fit(np.zeros((len(rows), 1)), y[rows])
         return NativeBank(model, kind, n_classes)

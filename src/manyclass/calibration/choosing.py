@@ -8,11 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from manyclass._lib.arrays import Code, Floats, Places
+from manyclass._lib.weights import HEAVIEST
 from manyclass.calibration.base import Calibration
 from manyclass.calibration.crossfitting import crossfitted_probabilities, left_out_folds
-from manyclass.calibration.kernels.sigmoids import HEAVIEST
 from manyclass.combiners.coupling.kernels.by_block import LOWEST
 from manyclass.scores.out_of_sample import DenseScores, OutOfSampleScores
+
+# Standard errors by which two losses must differ to be told apart. A choice: cross-fitted losses
+# are not biased, so the lowest is the best guess, and a whole standard error would too often keep
+# a calibration that is worse. benchmarks/quality/choices.md.
+CANNOT_TELL = 0.25
 
 
 class Choice(NamedTuple):
@@ -21,7 +26,7 @@ class Choice(NamedTuple):
     method: type[Calibration]
     """The calibration that was chosen."""
     losses: dict[str, float]
-    """Mean log-loss of each candidate; empty if there is one candidate or no evidence."""
+    """Mean cross-fitted log-loss of each candidate; empty if there is one or no evidence."""
     differences: dict[str, float]
     """Mean log-loss minus that of the best candidate."""
     standard_errors: dict[str, float]
@@ -31,7 +36,7 @@ class Choice(NamedTuple):
         if not self.losses:
             return self.method.name
         others = ", ".join(f"{name} {loss:.4f}" for name, loss in self.losses.items())
-        return f"{self.method.name}; cross-fitted binary log-loss: {others}"
+        return f"{self.method.name}; cross-fitted log-loss: {others}"
 
 
 def choose(
@@ -50,8 +55,8 @@ def choose(
     Parameters
     ----------
     candidates : sequence of types of Calibration
-        From the simplest to the least simple. The first is chosen whose mean loss is at most one
-        standard error above the lowest. The standard error is that of the difference of both.
+        From the simplest to the least simple. The first is chosen whose mean loss is at most a
+        quarter of a standard error above the lowest. The standard error is that of the difference of both.
     scores : OutOfSampleScores
         Their sample weights count as repeated rows.
     most_entries, most_columns : int
@@ -90,13 +95,37 @@ def choose(
     if not total > 0.0:
         return Choice(candidates[0], {}, {}, {})
     losses = np.array([_row_losses(method, evidence, rows, sides) for method in candidates])
+    return simplest_of_the_best(candidates, losses, weights, n_entries)
+
+
+def simplest_of_the_best(
+    candidates: Sequence[type[Calibration]],
+    losses: Floats,
+    weights: Floats,
+    n_entries: Places | None = None,
+) -> Choice:
+    """Return the first candidate whose mean loss cannot be told from the lowest.
+
+    Parameters
+    ----------
+    candidates : sequence of types of Calibration
+        From the simplest to the least simple.
+    losses : array of shape (c, m)
+        Sum of the losses of each row, by each candidate.
+    weights : array of shape (m,)
+        Sample weights.
+    n_entries : array of shape (m,), optional
+        Number of losses in the sum of each row; 1 by default.
+    """
+    n_entries = np.ones(len(weights), dtype=np.intp) if n_entries is None else n_entries
+    total = weights @ n_entries
     means = losses @ weights / total
     best = np.argmin(means)
     differences = means - means[best]
     # A mean is a ratio of sums over rows. Its error is that of the residuals of the rows.
     residuals = losses - losses[best] - differences[:, None] * n_entries
     errors = np.sqrt(residuals**2 @ weights) / total
-    chosen = candidates[int(np.argmax(differences <= errors))]
+    chosen = candidates[int(np.argmax(differences <= CANNOT_TELL * errors))]
     names = [method.name for method in candidates]
     figures = (means, differences, errors)
     return Choice(chosen, *(dict(zip(names, each.tolist(), strict=True)) for each in figures))

@@ -20,7 +20,7 @@ from manyclass.banks import (
 from manyclass.calibration import CALIBRATIONS, Beta, Calibration, Isotonic, Sigmoid, Unchanged
 from manyclass.combiners.base import Combiner
 from manyclass.scaling import Scaling, StructuredScaling, resolve_scaling
-from manyclass.scores.sources import NoScores, ScoreSource, resolve_cv
+from manyclass.scores.sources import LeaveOneOut, NoScores, ScoreSource, resolve_cv
 
 
 class Plan(NamedTuple):
@@ -60,7 +60,8 @@ def make_plan(
     The keywords are parameters of :class:`CoupledClassifier`.
     """
     scaled = resolve_scaling(scaling)
-    if not (isinstance(with_native, bool | np.bool_) or with_native == "auto"):
+    named = isinstance(with_native, str) and with_native == "auto"
+    if not (named or isinstance(with_native, bool | np.bool_)):
         raise ValueError(f"with_native must be 'auto', True or False, got {quoted(with_native)}.")
     source = resolve_cv(cv)
     if calibration not in ("auto", None, *CALIBRATIONS):
@@ -83,8 +84,8 @@ def make_plan(
     if scaled is None and only_scaled:
         source = NoScores()
     pooled = scaled is StructuredScaling and source.gives_scores and with_native
-    if pooled == "auto":
-        pooled = _pools_well(estimator)
+    if pooled and named:
+        pooled = _pools_well(estimator) and not isinstance(source, LeaveOneOut)
     return Plan(kind, methods, scaled, only_scaled, source, bool(pooled))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from manyclass._lib.arrays import Flags, Floats
+from manyclass._lib.weights import HEAVIEST
 from manyclass.calibration.base import (
     CACHED_ENTRIES,
     FAINTEST,
@@ -13,7 +14,7 @@ from manyclass.calibration.base import (
     flat_log_odds,
     plain,
 )
-from manyclass.calibration.kernels.sigmoids import HEAVIEST, fit_sigmoids
+from manyclass.calibration.kernels.sigmoids import fit_sigmoids
 
 
 class Sigmoid(Calibration):

@@ -1,8 +1,8 @@
 """Fitted models as graphs that run without Python: :func:`to_onnx`.
 
 A graph is a chain of pieces, one for each room of the model: scalers, the bank of binary
-models, calibration, combiner, temperature. Each piece is planned before any is built, so
-that all that stands in the way is told at once.
+models, calibration, combiner, scaling. All pieces are planned before any is built, so that one
+error lists everything that cannot be exported.
 """
 
 from manyclass.onnx.model import to_onnx

@@ -1,12 +1,13 @@
-"""Scores to binary probabilities, and the temperature of the coupled ones."""
+"""Calibrations: scores (l, n) to binary probabilities (l, n)."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyclass.calibration import Calibration, Isotonic, RobustSigmoid, Sigmoid
+from manyclass.calibration import Beta, Calibration, Isotonic, RobustSigmoid, Sigmoid, Unchanged
 from manyclass.calibration.base import FARTHEST
+from manyclass.calibration.beta import BOUND
 from manyclass.onnx.graph import Graph, Piece, Unsupported
 
 
@@ -18,9 +19,13 @@ def plan_calibration(calibration: Calibration | None) -> Piece:
         return _sigmoids(calibration)
     if type(calibration) is Isotonic:
         return _curves(calibration)
+    if type(calibration) is Beta:
+        return _betas(calibration)
+    if type(calibration) is Unchanged:
+        return lambda graph, scores: graph.inverse_odds(graph.call("Neg", scores))
     raise Unsupported(
         f"the calibration {type(calibration).__name__} has no graph here. Use 'sigmoid', "
-        "'robust-sigmoid', 'isotonic' or, for estimators with predict_proba, None."
+        "'robust-sigmoid', 'isotonic', 'beta' or, for estimators with predict_proba, None."
     )
 
 
@@ -43,6 +48,26 @@ def _compressed(graph: Graph, scores: str, limits: NDArray[np.float64]) -> str:
     beyond = graph.call("Sub", graph.call("Log", sizes), np.log(limits))
     beyond = graph.call("Mul", graph.call("Add", graph.call("Max", beyond, 0.0), 1.0), limits)
     return graph.call("Mul", graph.call("Min", sizes, beyond), graph.call("Sign", scores))
+
+
+def _betas(calibration: Beta) -> Piece:
+    """Return 1/(1 + exp(-(a log p - b log(1 - p) + c))) of log-odds, as ``Beta.transform`` does."""
+    a, b, c = (each[:, None] for each in (calibration.a_, calibration.b_, calibration.c_))
+
+    def piece(graph: Graph, scores: str) -> str:
+        x = graph.clip(scores, -BOUND, BOUND)
+        # log p = min(x, 0) - near and -log(1 - p) = max(x, 0) + near.
+        far = graph.call("Exp", graph.call("Neg", graph.call("Abs", x)))
+        near = graph.call("Log", graph.call("Add", far, 1.0))
+        terms = (
+            graph.call("Mul", near, b - a),
+            graph.call("Mul", graph.call("Max", x, 0.0), b),
+            graph.call("Mul", graph.call("Min", x, 0.0), a),
+            c,
+        )
+        return graph.inverse_odds(graph.call("Neg", graph.call("Sum", *terms)))
+
+    return piece
 
 
 def _curves(calibration: Isotonic) -> Piece:
@@ -84,16 +109,3 @@ def _tables(calibration: Isotonic) -> tuple[NDArray[np.float64], ...]:
         knots[column, : len(x)], levels[column, : len(x)] = x, y
         slopes[column, : len(x) - 1] = np.diff(y) / np.diff(x)
     return knots, levels, slopes
-
-
-def plan_temperature(s: float, least: NDArray[np.float64]) -> Piece:
-    """Return the piece (k, n) -> (k, n) of the temperature, with a least probability."""
-
-    def piece(graph: Graph, p: str) -> str:
-        if s != 1.0:
-            p = graph.call("Softmax", graph.call("Mul", graph.call("Log", p), s), axis=0)
-        if not least.any():
-            return p
-        return graph.call("Add", graph.call("Mul", p, 1.0 - least.sum()), least[:, None])
-
-    return piece

@@ -29,7 +29,10 @@ def plan_combiner(combiner: Combiner, code: Code, weights: Array) -> Piece:
     """Return the piece (l, n) -> (k, n) of a combiner; code (k, l), weights of columns (l,)."""
     if type(combiner) in _PLANS:
         return _PLANS[type(combiner)](combiner, code, weights)
-    remedy = "Use 'wlw2' on one-vs-one, 'normalize' on one-vs-rest or 'noniterative' on any code"
+    remedy = (
+        "Use 'wlw2' on one-vs-one, 'normalize' on one-vs-rest and native or 'noniterative' on any "
+        "code"
+    )
     if type(combiner) in ITERATIVE:
         raise Unsupported(
             f"the combiner {combiner.key!r} iterates, each sample for as long as it needs, and a "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -14,10 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.messages import quoted
 from manyclass.classifier import CoupledBase
-from manyclass.onnx.calibration_ops import plan_calibration, plan_temperature
+from manyclass.onnx.calibration_ops import plan_calibration
 from manyclass.onnx.combiner_ops import plan_combiner
 from manyclass.onnx.graph import Graph, Piece, Unsupported, import_onnx
+from manyclass.onnx.native_ops import plan_native
 from manyclass.onnx.scaler_ops import plan_scaler
+from manyclass.onnx.scaling_ops import ScalingPiece, plan_least, plan_scaling
 from manyclass.onnx.score_ops import plan_scores
 
 if TYPE_CHECKING:
@@ -64,10 +66,10 @@ def to_onnx(
     -----
     Estimators: linear models, :class:`~sklearn.svm.SVC`, :class:`~sklearn.svm.NuSVC` with
     kernels that have names, and
-    :class:`~manyclass.learners.KernelLogisticRegression`. Calibration: all. Combiners: all
-    that have a closed form ("wlw1", "wlw2", "pkpd", "logit", "refregier-vallet",
-    "ht-noniterative", "vote", "noniterative", "normalize") and the trained ones
-    ("softmax", "softmax-simplified"). Codes: all.
+    :class:`~manyclass.learners.KernelLogisticRegression`. Multiclass models (``code="native"`` and
+    ``with_native``): linear ones. Calibration and scaling: all. Combiners: all that have a closed
+    form ("wlw1", "wlw2", "pkpd", "logit", "refregier-vallet", "ht-noniterative", "vote",
+    "noniterative", "normalize") and the trained ones ("softmax", "softmax-simplified"). Codes: all.
 
     Probabilities are those of ``predict_proba`` for the same numbers in float64, up to rounding.
     If several classes have the largest probability, the label is the first of them; the rule
@@ -95,21 +97,42 @@ def to_onnx(
     >>> session = onnxruntime.InferenceSession(graph.SerializeToString())
     >>> probabilities, labels = session.run(None, {"X": X[[0, 70, 133]]})
     >>> probabilities.round(2)
-    array([[0.99, 0.  , 0.  ],
-           [0.  , 0.51, 0.49],
-           [0.  , 0.46, 0.54]])
+    array([[1.  , 0.  , 0.  ],
+           [0.  , 0.57, 0.43],
+           [0.  , 0.51, 0.49]])
     """
     onnx = import_onnx()
     _check_options(dtype, opset, onnx.defs.onnx_opset_version())
     steps, classifier = _open(model)
-    *chain, winner = _plan(steps, classifier)
+    parts = _plan(steps, classifier)
     graph = Graph()
-    values = graph.call("Transpose", graph.cast("X", np.float64), perm=[1, 0])
-    for piece in chain:
-        values = piece(graph, values)
+    x = graph.call("Transpose", graph.cast("X", np.float64), perm=[1, 0])
+    values = parts.probabilities(graph, x)
     graph.name(graph.cast(graph.call("Transpose", values, perm=[1, 0]), dtype), "probabilities")
-    graph.name(winner(graph, values), "labels")
+    graph.name(parts.labels(graph, values), "labels")
     return _make_model(graph, classifier, np.dtype(dtype), opset, name)
+
+
+class _Parts(NamedTuple):
+    """The pieces of a graph, in the order of the data."""
+
+    scalers: list[Piece]
+    columns: list[Piece]
+    """Scores and calibration."""
+    combiner: Piece
+    native: list[Piece]
+    """The multiclass model whose probabilities the scaling uses, if there is one."""
+    scaling: ScalingPiece
+    least: Piece
+    labels: Piece
+
+    def probabilities(self, graph: Graph, x: str) -> str:
+        """Return class probabilities (k, n) of features (d, n)."""
+        x = reduce(lambda value, piece: piece(graph, value), self.scalers, x)
+        columns = reduce(lambda value, piece: piece(graph, value), self.columns, x)
+        others = [piece(graph, x) for piece in self.native]
+        p = self.scaling(graph, self.combiner(graph, columns), columns, others)
+        return self.least(graph, p)
 
 
 def _check_options(dtype: DTypeLike, opset: int, newest: int) -> None:
@@ -137,23 +160,30 @@ def _open(model: Any) -> tuple[list[Any], CoupledBase]:
     return steps, classifier
 
 
-def _plan(steps: list[Any], classifier: Any) -> list[Piece]:
-    """Return the pieces of the graph, the labels last, or raise all reasons against it."""
-    code, d = classifier.code_, classifier.n_features_in_
-    plans: list[Callable[[], Piece]] = [
-        *(partial(plan_scaler, step) for step in steps),
-        partial(plan_scores, classifier.bank_, code, d),
-        partial(plan_calibration, classifier.calibration_),
-        partial(plan_combiner, classifier.combiner_, code, classifier.weights_),
-        partial(plan_temperature, classifier.temperature_, classifier.least_proba_),
-        partial(_plan_labels, classifier.classes_),
-    ]
-    pieces, reasons = [], []
-    for plan in plans:
+def _plan(steps: list[Any], classifier: Any) -> _Parts:
+    """Return the pieces of the graph, or raise all reasons against it."""
+    reasons: list[str] = []
+
+    def planned(plan: Callable[..., Any], *parts: Any) -> Any:
         try:
-            pieces.append(plan())
+            return plan(*parts)
         except Unsupported as reason:
             reasons.append(f"- {reason}")
+
+    code, d = classifier.code_, classifier.n_features_in_
+    natives = [] if classifier.native_ is None else [classifier.native_]
+    pieces = _Parts(
+        scalers=[planned(plan_scaler, step) for step in steps],
+        columns=[
+            planned(plan_scores, classifier.bank_, code, d),
+            planned(plan_calibration, classifier.calibration_),
+        ],
+        combiner=planned(plan_combiner, classifier.combiner_, code, classifier.weights_),
+        native=[planned(plan_native, bank, "Use with_native=False.") for bank in natives],
+        scaling=planned(plan_scaling, classifier.scaling_),
+        least=plan_least(classifier.least_proba_),
+        labels=planned(_plan_labels, classifier.classes_),
+    )
     if reasons:
         raise NotImplementedError("\n".join(["this model cannot be exported to ONNX:", *reasons]))
     return pieces
@@ -220,7 +250,7 @@ def _make_model(
         "classes": json.dumps(_as_tensor(classifier.classes_).tolist()),
         "estimator": type(classifier._base_estimator()).__name__,
         "combiner": classifier.combiner_.key,
-        "temperature": repr(float(classifier.temperature_)),
+        "scaling": "" if classifier.scaling_ is None else type(classifier.scaling_).__name__,
     }
     helper.set_model_props(model, metadata)
     return model

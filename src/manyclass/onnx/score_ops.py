@@ -11,27 +11,28 @@ from scipy.sparse import issparse
 from sklearn.svm import SVC, NuSVC
 
 from manyclass import codes
-from manyclass.banks import PROBABILITY, Bank, ConstantModel, KernelBank, LinearBank
+from manyclass.banks import Bank, ConstantModel, KernelBank, LinearBank, NativeBank
 from manyclass.banks.svm.groups import Group
 from manyclass.banks.svm.kernels import Kernel, LinearKernel, PolyKernel, RBFKernel, SigmoidKernel
 from manyclass.learners.kernel_logistic.logistic_bank import KernelLogisticBank
 from manyclass.onnx.graph import Graph, Piece, Unsupported
+from manyclass.onnx.links import affine, plan_linear, plan_link
+from manyclass.onnx.native_ops import plan_native
 
 Array = NDArray[np.float64]
 
 
 def plan_scores(bank: Bank, code: NDArray[np.int8], n_features: int) -> Piece:
     """Return the piece (d, n) -> (l, n) of a fitted bank, for a code of shape (k, l)."""
+    if type(bank) is NativeBank:
+        return plan_native(bank, "Use one of them, or another code, such as 'one-vs-one'.")
     if type(bank) is LinearBank:
-        margins = _linear(bank.coef.T, bank.intercept)
-        return _with_link(margins, bank.kind == PROBABILITY, bank.huber)
+        return plan_link(plan_linear(bank.coef.T, bank.intercept), bank.kind, bank.huber)
     if type(bank) in (KernelBank, KernelLogisticBank):
-        margins = _plan_kernel_machines(bank, code, n_features)
-        return _with_link(margins, bank.kind == PROBABILITY, huber=False)
+        return plan_link(_plan_kernel_machines(bank, code, n_features), bank.kind)
     if bank.constant.all():  # all columns have one side only: no model was fitted
         certain = np.array([model.margin for model in bank.models])
-        margins = _linear(np.zeros((len(certain), n_features)), certain)
-        return _with_link(margins, bank.kind == PROBABILITY, huber=False)
+        return plan_link(plan_linear(np.zeros((len(certain), n_features)), certain), bank.kind)
     raise Unsupported(_why_not({type(m) for m in bank.models} - {ConstantModel}))
 
 
@@ -50,37 +51,6 @@ def _why_not(learners: set[type]) -> str:
     )
 
 
-def _with_link(margins: Piece, probability: bool, huber: bool) -> Piece:
-    """Convert margins to probabilities, if the bank returns these."""
-    if not probability:
-        return margins
-
-    def logistic(graph: Graph, x: str) -> str:
-        return graph.inverse_odds(graph.call("Neg", margins(graph, x)))
-
-    def zhang(graph: Graph, x: str) -> str:
-        clipped = graph.clip(margins(graph, x), -1.0, 1.0)
-        return graph.call("Mul", graph.call("Add", clipped, 1.0), 0.5)
-
-    return zhang if huber else logistic
-
-
-def _linear(coef: Array, intercept: Array) -> Piece:
-    def piece(graph: Graph, x: str) -> str:
-        return _affine(graph, coef, x, intercept[:, None])
-
-    return piece
-
-
-def _affine(graph: Graph, coef: Array, x: str, constant: Array) -> str:
-    """Multiply and add, with Gemm.
-
-    ONNX Runtime fuses MatMul with the transposition before it, and up to version 1.22 at least, the
-    fused operator does not exist in double precision.
-    """
-    return graph.call("Gemm", coef, x, constant)
-
-
 # ---------------------------------------------------------------- kernel machines
 
 
@@ -93,10 +63,10 @@ def _plan_kernel_machines(bank: Any, code: NDArray[np.int8], n_features: int) ->
             "'sigmoid'."
         )
     if not groups:
-        return _linear(np.zeros((len(bank.intercept), n_features)), bank.intercept)
+        return plan_linear(np.zeros((len(bank.intercept), n_features)), bank.intercept)
     if isinstance(kernel, LinearKernel):
         coef = sum((_dense(group.duals.T @ group.vectors) for group in groups), start=0.0)
-        return _linear(np.asarray(coef), bank.intercept)
+        return plan_linear(np.asarray(coef), bank.intercept)
     paired = codes.pair_columns(code) is not None and len(groups) == len(code)
     add_up = _sum_of_pairs if paired else _sum_of_all
 
@@ -134,10 +104,10 @@ def _kernel_block(
     if not isinstance(kernel, PolyKernel | SigmoidKernel):
         raise Unsupported(f"{type(kernel).__name__} has no graph here.")
     # Scale first: ONNX Runtime fuses a product and a factor after it in single precision.
-    affine = _affine(graph, kernel.gamma * vectors, columns, np.full((1, 1), float(kernel.coef0)))
+    products = affine(graph, kernel.gamma * vectors, columns, np.full((1, 1), float(kernel.coef0)))
     if isinstance(kernel, SigmoidKernel):
-        return graph.call("Tanh", affine)
-    return graph.call("Pow", affine, float(kernel.degree))
+        return graph.call("Tanh", products)
+    return graph.call("Pow", products, float(kernel.degree))
 
 
 def _sum_of_all(

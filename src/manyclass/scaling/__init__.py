@@ -16,10 +16,9 @@ def resolve_scaling(scaling: object) -> type[Scaling] | None:
     """Return the class that the parameter ``scaling`` means; None if nothing is scaled."""
     if scaling is None:
         return None
-    if scaling == "auto":
-        return StructuredScaling
-    if isinstance(scaling, str) and scaling in SCALINGS:
-        return SCALINGS[scaling]
+    known = {"auto": StructuredScaling, **SCALINGS}
+    if isinstance(scaling, str) and scaling in known:
+        return known[scaling]
     raise ValueError(
         f"scaling must be 'auto', None or one of {sorted(SCALINGS)}, got {quoted(scaling)}."
     )

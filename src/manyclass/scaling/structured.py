@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.arrays import Code, Floats, Places
-from manyclass.scaling.inputs import check_evidence, check_probabilities, check_training
+from manyclass.scaling.given import check_evidence, check_probabilities, check_training
 from manyclass.scaling.kernels.evidence import add_products, describe_columns, normalise, pool
 from manyclass.scaling.matrix import fit_matrix
 from manyclass.scaling.pooling import RIDGE, fit_weights
@@ -123,6 +124,25 @@ class StructuredScaling(BaseEstimator):
         self, p: Floats, y: Places, weights: Floats, *, columns=None, others=(), code=None
     ) -> StructuredScaling:
         """Do the same without checks; y are class indices."""
+        z, log_odds = self.fit_pool(p, y, weights, columns=columns, others=others, code=code)
+        n, k = float(weights.sum()), p.shape[1]
+        X = [z, np.ones((len(z), 1))]
+        ridge = np.full((k + 1, k), k * (k - 1) / n)
+        np.fill_diagonal(ridge, k / n)
+        ridge[k] = k / n
+        tol = MATRIX_TOL
+        if log_odds is not None and log_odds.shape[1] * k <= MOST_PER_SAMPLE * n:
+            n_columns = log_odds.shape[1]
+            X.append(log_odds)
+            of_columns = np.full((n_columns, k), COLUMNS_RIDGE * k * n_columns / n)
+            ridge, tol = np.concatenate([ridge, of_columns]), COLUMNS_TOL
+        self.matrix_ = fit_matrix(z, np.hstack(X), y, weights, ridge, tol)
+        return self
+
+    def fit_pool(
+        self, p: Floats, y: Places, weights: Floats, *, columns=None, others=(), code=None
+    ) -> tuple[Floats, Floats | None]:
+        """Fit what all classes share; return the centred logits and the columns' log-odds."""
         self.classes_ = np.arange(p.shape[1])
         n, k = float(weights.sum()), p.shape[1]
         self.code_ = None if columns is None else code
@@ -137,19 +157,12 @@ class StructuredScaling(BaseEstimator):
             self.weights_ = np.array([fit_temperature(p, y, weights)])
         else:
             self.weights_ = fit_weights(features, y, weights, RIDGE)
-        z = self._pool(features)
-        X = [z, np.ones((len(z), 1))]
-        ridge = np.full((k + 1, k), k * (k - 1) / n)
-        np.fill_diagonal(ridge, k / n)
-        ridge[k] = k / n
-        tol = MATRIX_TOL
-        if log_odds is not None and log_odds.shape[1] * k <= MOST_PER_SAMPLE * n:
-            n_columns = log_odds.shape[1]
-            X.append(log_odds)
-            of_columns = np.full((n_columns, k), COLUMNS_RIDGE * k * n_columns / n)
-            ridge, tol = np.concatenate([ridge, of_columns]), COLUMNS_TOL
-        self.matrix_ = fit_matrix(z, np.hstack(X), y, weights, ridge, tol)
-        return self
+        return self._pool(features), log_odds
+
+    def pooled_losses(self, p: Floats, y: Places, weights: Floats, **evidence) -> Floats:
+        """Return the log-loss of each sample after the first stage: five or six parameters."""
+        z, _ = self.fit_pool(p, y, weights, **evidence)
+        return logsumexp(z, axis=1) - z[np.arange(len(y)), y]
 
     def predict_proba(self, p, *, columns=None, others=()) -> Floats:
         """Return scaled probabilities.

@@ -16,10 +16,12 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from manyclass._lib.sklearn import n_samples
 from manyclass.banks.base import Bank
 from manyclass.banks.linear import LinearBank
+from manyclass.banks.native import NativeBank
 from manyclass.banks.svm.bank import KernelBank
 from manyclass.classifier import CoupledBase
 from manyclass.combiners.reliability import DynamicReliability
 from manyclass.learners import PairwiseNeighbors
+from manyclass.scaling import StructuredScaling
 from manyclass.storage._parts import reachable
 
 LIBSVM_KERNELS = ("linear", "poly", "rbf", "sigmoid")  # these take samples, not a kernel matrix
@@ -37,15 +39,54 @@ def check_arrays(model) -> None:
 
 
 def _coupled(model) -> bool:
-    """Check that scores, code and weights have a column for each binary model."""
+    """Check that scores, code, weights and scaling have a column for each binary model."""
     k, l = model.code_.shape
-    shapes = np.shape(model.classes_), np.shape(model.weights_), len(model.bank_.models)
+    shapes = np.shape(model.classes_), np.shape(model.weights_), _n_columns(model.bank_)
     fits = model.code_.dtype == np.int8 and shapes == ((k,), (l,), l)
+    fits &= _scaled(model, k, l)
     if isinstance(getattr(model, "reliability_", None), DynamicReliability):
         fits &= model.reliability_._sides.shape[1] == l
     if hasattr(model, "stream_"):
         fits &= len(model.stream_.learners) == l
     return isinstance(model.bank_, Bank) and bool(fits)
+
+
+def _n_columns(bank) -> int:
+    return bank.n_classes if isinstance(bank, NativeBank) else len(bank.models)
+
+
+def _scaled(model, k: int, l: int) -> bool:
+    """Check that the scaling reads the columns and the multiclass model that there are."""
+    scaling, native = getattr(model, "scaling_", None), getattr(model, "native_", None)
+    fits = native is None or (isinstance(native, NativeBank) and native.n_classes == k)
+    if isinstance(scaling, StructuredScaling):
+        shape = None if scaling.code_ is None else scaling.code_.shape
+        fits &= shape == (k, l) and scaling.n_others_ == (native is not None)
+    return fits
+
+
+def _structured(scaling) -> bool:
+    """Check that the code and the matrix are for the same classes and columns."""
+    (k,), code = scaling.classes_.shape, scaling.code_
+    heights = {k + 1} if code is None else {k + 1, k + 1 + code.shape[1]}
+    sources = 1 + scaling.n_others_ + (0 if code is None else 3)
+    sources += sources > 1  # the prior
+    return (
+        scaling.n_others_ >= 0
+        and scaling.log_prior_.shape == (k,)
+        and scaling.weights_.shape == (sources,)
+        and (code is None or (code.dtype == np.int8 and code.shape[0] == k))
+        and scaling.matrix_.shape[1:] == (k,)
+        and len(scaling.matrix_) in heights
+    )
+
+
+def _native_bank(bank) -> bool:
+    """Check that there is one model, whose classes are some of the k classes."""
+    (model,) = bank._models
+    places = np.asarray(model.classes_)
+    known = places.dtype.kind in "iu" and bool(((places >= 0) & (places < bank.n_classes)).all())
+    return known and bank.constant.shape == (bank.n_classes,)
 
 
 def _kernel_bank(bank) -> bool:
@@ -140,6 +181,8 @@ CHECKS: tuple[Check, ...] = (
     (CoupledBase, "bank_", _coupled),
     (KernelBank, "groups", _kernel_bank),
     (LinearBank, "coef", _linear_bank),
+    (NativeBank, "n_classes", _native_bank),
+    (StructuredScaling, "matrix_", _structured),
     (PairwiseNeighbors, "_fit_X", _pairwise_neighbors),
     (DynamicReliability, "static_", _dynamic_reliability),
     (object, "n_samples_fit_", _searched),

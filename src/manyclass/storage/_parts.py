@@ -8,9 +8,11 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.neighbors import BallTree, KDTree
 
 from manyclass.learners._binning import Bins
+from manyclass.scaling import StructuredScaling
 
 
 def reachable(whole: Any) -> Iterator[Any]:
@@ -55,8 +57,11 @@ def _tree_of(part: Any) -> type | None:
 
 
 def make_derived(model) -> None:
-    """Build the search trees again, and drop cached values that the file may have changed."""
+    """Build search trees and indices again, and drop cached values: a file may hold wrong ones."""
     for part in list(reachable(model)):
+        if isinstance(part, StructuredScaling) and getattr(part, "code_", None) is not None:
+            sides = csr_array(part.code_)
+            part._sides = sides.indptr, sides.indices, sides.data
         if isinstance(part, Bins):
             for name in ("sizes", "offsets"):  # cached properties
                 vars(part).pop(name, None)

@@ -20,7 +20,9 @@ from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.svm import groups
 from manyclass.banks.svm.kernels import Kernel
 from manyclass.batches import Stream
-from manyclass.calibration import CALIBRATIONS
+from manyclass.calibration import CALIBRATIONS, Unchanged
+from manyclass.calibration.choosing import Choice
+from manyclass.calibration.report import CalibrationReport
 from manyclass.classifier import CoupledClassifier
 from manyclass.combiners import base as combiners
 from manyclass.combiners.reliability import Neighbours, Reliability
@@ -33,6 +35,7 @@ from manyclass.learners import (
     ThresholdOptimized,
 )
 from manyclass.learners._binning import Bins, Categories, EqualWidth
+from manyclass.scaling import SCALINGS
 from manyclass.scores.reservoir import Reservoir
 from manyclass.svm import CoupledSVC
 
@@ -73,8 +76,12 @@ STORABLE: tuple[type, ...] = (
     *_family(ScoreKind),
     *_family(Kernel),
     groups.Group,
-    # calibrations and combiners
+    # calibrations, combiners and scalings, and the report of what was chosen
     *CALIBRATIONS.values(),
+    Unchanged,
+    *SCALINGS.values(),
+    CalibrationReport,
+    Choice,
     *filter(_is_ours, combiners._REGISTRY.values()),
     *_family(Reliability),
     Neighbours,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from manyclass._lib.compiled import kernel
-from manyclass.calibration.kernels.sigmoids import HEAVIEST
+from manyclass._lib.weights import HEAVIEST
 
 
 @kernel

@@ -6,9 +6,7 @@ import numpy as np
 
 from manyclass._lib.compiled import kernel, summing_kernel
 from manyclass._lib.compiled.exponential import exponential
-
-# Largest weight of a sample: products of two sums of such weights are finite in float64.
-HEAVIEST = 1e100
+from manyclass._lib.weights import HEAVIEST
 
 
 @kernel

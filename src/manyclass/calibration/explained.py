@@ -38,13 +38,13 @@ class CalibrationReport:
     """Number of rows that the scaling was fitted on."""
 
     def set_scaling(
-        self, scaling: Scaling, y: Places, weights: Floats, p: Floats, scaled: Floats, *native
+        self, scaling: Scaling, p: Floats, y: Places, weights: Floats, columns: Floats, others
     ) -> None:
         """Record the log-loss of probabilities before and after a scaling."""
         self.scaling, self.n_samples = type(scaling).__name__, len(y)
-        stages = {"coupled": p, "scaled": scaled}
-        if native:
-            stages["native"] = native[0]
+        stages = {"coupled": p, "scaled": scaling.scale(p, columns=columns, others=others)}
+        if others:
+            stages["native"] = others[0]
         for name, q in stages.items():
             reached = np.log(np.maximum(q[np.arange(len(y)), y], FLOOR))
             self.log_loss[name] = -float(np.average(reached, weights=weights))

@@ -11,9 +11,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.messages import quoted
 from manyclass._lib.sklearn import check_sample_weight
-
-# Largest weight of a sample: sums of such weights are finite in float64.
-HEAVIEST = 1e100
+from manyclass._lib.weights import HEAVIEST
 
 
 def normalised(p: Floats) -> Floats:

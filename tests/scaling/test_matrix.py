@@ -1,0 +1,87 @@
+"""Matrix scaling with a ridge."""
+
+from __future__ import annotations
+
+import naive_scaling as naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.optimize import minimize
+from scipy.special import softmax
+
+from manyclass.scaling.matrix import fit_matrix
+
+quick = settings(deadline=None, max_examples=20)
+seeds = st.integers(0, 2**32 - 1)
+TOL = 1e-14
+
+
+def problem(seed, n=40, k=3, d=4):
+    rng = np.random.RandomState(seed)
+    z, X = rng.normal(size=(n, k)), rng.normal(size=(n, d))
+    y = (z + X @ rng.normal(size=(d, k)) + rng.gumbel(size=(n, k))).argmax(axis=1)
+    return z, X, y, rng.randint(0, 4, n) + 0.5, rng.choice([0.01, 0.1, 1.0], (d, k))
+
+
+def gradient(M, z, X, y, weights, ridge):
+    p, shares = softmax(z + X @ M, axis=1), weights / weights.sum()
+    p[np.arange(len(y)), y] -= 1
+    return X.T @ (shares[:, None] * p) + 2 * ridge * M
+
+
+@quick
+@given(seed=seeds, k=st.integers(2, 5), d=st.integers(1, 6))
+def test_is_the_minimum(seed, k, d):
+    z, X, y, weights, ridge = problem(seed, k=k, d=d)
+    M = fit_matrix(z, X, y, weights, ridge, TOL)
+    assert_allclose(gradient(M, z, X, y, weights, ridge), 0, atol=1e-6)
+    best = minimize(
+        lambda v: naive.matrix_objective(v.reshape(d, k), z, X, y, weights, ridge),
+        np.zeros(d * k),
+        jac=lambda v: gradient(v.reshape(d, k), z, X, y, weights, ridge).ravel(),
+        method="BFGS",
+        options={"gtol": 1e-9},
+    )
+    assert_allclose(M, best.x.reshape(d, k), atol=1e-5)
+    assert naive.matrix_objective(M, z, X, y, weights, ridge) <= best.fun + 1e-9
+
+
+@quick
+@given(seed=seeds)
+def test_ratios_of_weights_alone_matter(seed):
+    z, X, y, weights, ridge = problem(seed)
+    M = fit_matrix(z, X, y, weights, ridge, TOL)
+    assert_allclose(fit_matrix(z, X, y, 1e9 * weights, ridge, TOL), M, atol=1e-6)
+    times = np.random.RandomState(seed).randint(1, 4, len(y))
+    copies = (part.repeat(times, axis=0) for part in (z, X, y))
+    assert_allclose(
+        fit_matrix(*copies, np.ones(times.sum()), ridge, TOL),
+        fit_matrix(z, X, y, times.astype(float), ridge, TOL),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("ridge", [1e6, 1e12])
+def test_a_heavy_ridge_leaves_nothing(ridge):
+    z, X, y, weights, _ = problem(0)
+    assert_allclose(fit_matrix(z, X, y, weights, np.full((4, 3), ridge), TOL), 0, atol=1 / ridge)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e3])
+def test_large_and_small_features(scale):
+    z, X, y, weights, ridge = problem(0)
+    M = fit_matrix(z, scale * X, y, weights, ridge, TOL)
+    assert np.isfinite(M).all()
+    before = naive.matrix_objective(np.zeros((4, 3)), z, scale * X, y, weights, ridge)
+    assert naive.matrix_objective(M, z, scale * X, y, weights, ridge) <= before
+
+
+@quick
+@given(seed=seeds, tol=st.sampled_from([1e-3, 1e-5]))
+def test_a_search_that_stops_early_is_near_the_minimum(seed, tol):
+    z, X, y, weights, ridge = problem(seed)
+    early, late = (fit_matrix(z, X, y, weights, ridge, limit) for limit in (tol, TOL))
+    losses = [naive.matrix_objective(M, z, X, y, weights, ridge) for M in (late, early)]
+    assert losses[0] - 1e-12 <= losses[1] <= losses[0] + 30 * tol
