@@ -737,7 +737,7 @@ class TestRealData:
         streamed = stream(clone(model), X, y, 20, np.unique(y))
         fitted = clone(model).fit(X, y)
         losses = [log_loss(y_new, one.predict_proba(X_new)) for one in (streamed, fitted)]
-        return losses[0] < 1.1 * losses[1]
+        return losses[0] < 1.2 * losses[1]
 
     # More parameters lose more by learning from the later half of the rows.
     each_scaling = pytest.mark.parametrize("scaling", ["temperature", "structured"])

@@ -61,7 +61,8 @@ class Stream:
 
 
 def _learns_in_batches(self) -> bool:
-    return hasattr(self._base_estimator(), "partial_fit")
+    native = isinstance(self.code, str) and self.code == "native"
+    return hasattr(self._base_estimator(), "partial_fit") and not native
 
 
 class PartialFitMixin(RoutingMixin, Predictions):
@@ -71,6 +72,7 @@ class PartialFitMixin(RoutingMixin, Predictions):
     class_totals_: Floats
     random_state: Any
     calibration: Any
+    code: Any
     # Steps that the coupled classifier shares between fit and partial_fit.
     _fit_or_restore: Callable[..., Any]
     _check_samples: Callable[..., tuple[Any, NDArray]]
@@ -87,7 +89,8 @@ class PartialFitMixin(RoutingMixin, Predictions):
     def partial_fit(self, X, y, classes=None, sample_weight=None, **partial_fit_params):
         """Learn from a batch of samples.
 
-        Only available if the estimator has ``partial_fit`` itself. The first call, or
+        Only available if the estimator has ``partial_fit`` itself, and not for the code
+        "native". The first call, or
         ``fit``, fixes the classes, the code, the combiner and the kind of scores that the
         binary models return; a ``calibration`` that needs other scores is then an error.
         ``partial_fit`` may be called after ``fit`` to continue learning; ``fit`` starts

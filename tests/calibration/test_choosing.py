@@ -39,10 +39,9 @@ def in_sample_loss(method, scores):
 
 @pytest.mark.parametrize("n", [60, 600])
 def test_true_probabilities_stay(n):
-    """A quarter of a standard error is exceeded by chance: then the choice costs next to nothing."""
-    choices = [choose(FAMILY, simulated(n, lambda x: x, seed)) for seed in range(20)]
-    assert [choice.method for choice in choices].count(Unchanged) >= 10
-    assert max(choice.differences["unchanged"] for choice in choices) < 0.6 / np.sqrt(n)
+    """One standard error is exceeded by chance, but rarely: 3 times in the first 200 cases."""
+    choices = [choose(FAMILY, simulated(n, lambda x: x, seed)).method for seed in range(20)]
+    assert choices.count(Unchanged) >= 18
 
 
 @pytest.mark.parametrize("factor", [0.3, 2.0, 5.0])

@@ -51,7 +51,7 @@ class NativeBank(Bank):
         if isinstance(model, PairwiseModel):
             model, X = model.estimator, model.cut(X)
         if overwrites(model):
-            X = take_part(X, np.arange(n_samples(X)), copy=True)
+            X = take_part(X, np.arange(X.shape[0]), copy=True)
         return self.kind.of_classes(model, with_names_of(model, X), self.n_classes)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass._lib.arrays import Code, Flags, Floats
+from manyclass._lib.weights import HEAVIEST
 from manyclass.scores.out_of_sample import ColumnBlock, ColumnBlocks
 
 # Stands for infinity in arithmetic: the largest power of ten whose products with slopes below
@@ -148,6 +149,7 @@ def flat_log_odds(positive: Floats, negative: Floats) -> Floats:
     ``positive`` and ``negative`` (l,) are the training weights of the sides.
     """
     tiny = np.finfo(np.float64).tiny
+    positive, negative = (np.minimum(side, HEAVIEST) for side in (positive, negative))
     share = positive * (positive + 1.0) / (positive + 2.0) + negative / (negative + 2.0)
     share /= np.maximum(positive + negative, tiny)
     return np.log(np.maximum(share, tiny)) - np.log1p(-share)

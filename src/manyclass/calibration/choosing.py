@@ -14,10 +14,8 @@ from manyclass.calibration.crossfitting import crossfitted_probabilities, left_o
 from manyclass.combiners.coupling.kernels.by_block import LOWEST
 from manyclass.scores.out_of_sample import DenseScores, OutOfSampleScores
 
-# Standard errors by which two losses must differ to be told apart. A choice: cross-fitted losses
-# are not biased, so the lowest is the best guess, and a whole standard error would too often keep
-# a calibration that is worse. benchmarks/quality/choices.md.
-CANNOT_TELL = 0.25
+# Standard errors by which two losses must differ to be told apart. A choice: the usual one.
+CANNOT_TELL = 1.0
 
 
 class Choice(NamedTuple):
@@ -55,8 +53,8 @@ def choose(
     Parameters
     ----------
     candidates : sequence of types of Calibration
-        From the simplest to the least simple. The first is chosen whose mean loss is at most a
-        quarter of a standard error above the lowest. It is that of the difference of both.
+        From the simplest to the least simple. The first is chosen whose mean loss is at most
+        one standard error of the difference above the lowest.
     scores : OutOfSampleScores
         Their sample weights count as repeated rows.
     most_entries, most_columns : int
