@@ -345,7 +345,7 @@ class TestCoupled:
                 warnings.simplefilter("error")
                 model.fit(data[train], labels[train])
             losses[cv] = log_loss(labels[test], model.predict_proba(data[test]))
-        # The rows are in the order of the writers: left out one by one, they are easier than new ones.
+        # Rows are in the order of the writers: left out one by one, they are easier than new ones.
         assert losses["loo"] < 1.25 * losses[5] < 0.6 * losses[None]
         assert type(model.bank_) is KernelLogisticBank
 
