@@ -360,7 +360,8 @@ class TestAutomaticCombiner:
     def test_every_code_works_without_a_second_parameter(self, code):
         model = CoupledClassifier(GaussianNB(), code=code, cv=3, random_state=0).fit(X, y)
         assert model.combiner == "auto"
-        assert model.combiner_.key == ("wlw2" if code == "one-vs-one" else "kl")
+        key = {"one-vs-one": "wlw2", "native": "normalize"}.get(code, "kl")
+        assert model.combiner_.key == key
         assert_probabilities(model.predict_proba(NEW))
 
     @pytest.mark.parametrize("code", codes.NAMES)
@@ -434,7 +435,6 @@ class TestAutomaticCalibration:
         target = (mass / mass.sum(axis=1, keepdims=True)).cumsum(axis=1)
         target = (target < rng.uniform(size=(3000, 1))).sum(axis=1)
         model = CoupledClassifier(LogisticRegression(C=100), cv=3).fit(data, target)
-        assert type(model.calibration_) in (Unchanged, Sigmoid)
         own = LogisticRegression(C=100).fit(data, target).predict_proba(data)
         assert abs(model.predict_proba(data) - own).mean() < 0.02
 
