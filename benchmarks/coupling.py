@@ -24,7 +24,7 @@ def svm_probabilities(name: str, n_train: int, n_test: int) -> tuple[np.ndarray,
     train, test = rows[:n_train], rows[n_train : n_train + n_test]
     scale = data.X[train].std(axis=0)
     X = data.X / np.where(scale > 0, scale, 1)
-    model = CoupledClassifier(SVC(C=10), temperature=False).fit(X[train], data.y[train])
+    model = CoupledClassifier(SVC(C=10), scaling=None).fit(X[train], data.y[train])
     return model.calibration_.transform(model.bank_.scores(X[test])), len(model.classes_)
 
 

@@ -23,7 +23,7 @@ CODES = ("one-vs-one", "one-vs-rest", "sparse-random")
 SETS = ("satimage", "segment", "letter")
 N_TRAIN, REPEATS = 1500, 5
 METHODS = {
-    "wlw2 + temperature": {"combiner": "wlw2"},
+    "wlw2 + temperature": {"combiner": "wlw2", "scaling": "temperature"},
     "one-vs-one, softmax": {"combiner": "softmax"},
     "one-vs-one, simplified": {"combiner": "softmax-simplified"},
     "one-vs-rest, softmax": {"combiner": "softmax", "code": "one-vs-rest"},

@@ -64,13 +64,19 @@ def published(name: str) -> list[dict[str, str]]:
 def write_page(
     paper: str, title: str, experiments: list[Experiment], scale: str, folder: Path
 ) -> Path:
-    """Write ``config.json``, ``README.md`` and the figures of a paper from its results."""
+    """Write ``config.json``, ``README.md`` and the figures of a paper from its results.
+
+    ``note.md`` in the folder, if there is one, says how its results differ from those of a new run.
+    """
     everything = list(Results(folder / "results.csv"))
     config = {e.name: e.config(scale) for e in experiments}
     replace_file(
         folder / "config.json", json.dumps({"scale": scale, "experiments": config}, indent=2) + "\n"
     )
     parts = [f"# {title}", f"Made by `python -m experiments run {paper} --scale {scale}`."]
+    note = folder / "note.md"
+    if note.exists():
+        parts.append(note.read_text("utf-8").strip())
     for experiment in experiments:
         rows = [row for row in everything if row.experiment == experiment.name]
         if rows:

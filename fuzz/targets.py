@@ -24,9 +24,17 @@ from fuzz.arrays import (
     ternary,
 )
 from manyclass import codes, couple
-from manyclass.calibration import Calibration, Isotonic, RobustSigmoid, Sigmoid
+from manyclass.calibration import (
+    Beta,
+    Calibration,
+    Isotonic,
+    RobustSigmoid,
+    Sigmoid,
+    Unchanged,
+)
 from manyclass.combiners import coupling
 from manyclass.combiners.decoding import Hamming, LossBased, LossWeighted, MaxWins, WinnerTakesAll
+from manyclass.scaling import StructuredScaling
 from manyclass.scaling.rare import least_probabilities, raise_to
 from manyclass.scaling.temperature import apply_temperature, fit_temperature
 
@@ -310,6 +318,11 @@ def isotonics(rng: Rng) -> None:
     _calibrate(rng, Isotonic())
 
 
+def betas(rng: Rng) -> None:
+    """Beta calibration, and scores that are read as log-odds."""
+    _calibrate(rng, one_of(rng, Beta(), Unchanged()))
+
+
 def temperatures(rng: Rng) -> None:
     """The power that fits best, and powers applied."""
     n, k = size(rng, 0, 30), size(rng, 2, 40)
@@ -322,10 +335,26 @@ def temperatures(rng: Rng) -> None:
     if not 0.05 <= s <= 20.0:
         raise Invalid(f"temperature {s}")
     check_probabilities(apply_temperature(plain_or_not(rng, p), s), (n, k))
+    share = one_of(rng, 0.0, 1e-9, 0.5, 1.0)
+    scaled = apply_temperature(p, one_of(rng, 0.05, 20.0, 1.0), share)
     counts = rng.integers(1, 4, size=k)
     least = least_probabilities(counts, counts * one_of(rng, 1.0, 5e-324, 1e307))
-    powered = apply_temperature(p, one_of(rng, 0.05, 20.0, 1.0), one_of(rng, 0.0, 1e-9, 0.5, 1.0))
-    check_probabilities(raise_to(powered, least), (n, k))
+    check_probabilities(raise_to(scaled, least), (n, k))
+
+
+def structured_scalings(rng: Rng) -> None:
+    """Structured scaling of any probabilities, with and without those of other models."""
+    n, k = size(rng, 1, 30), size(rng, 2, 12)
+    p, other, new = (_normalised(probabilities(rng, (n, k), poison=0.0)) for _ in range(3))
+    weights = one_of(rng, None, np.ones(n), rng.random(n) + 1e-3)
+    others = one_of(rng, [], [other])
+    scaling = StructuredScaling().fit(p, rng.integers(k, size=n), weights, others=others)
+    check_probabilities(scaling.predict_proba(new, others=others), (n, k))
+
+
+def _normalised(p: NDArray) -> NDArray:
+    p[:, 0] += p.sum(axis=1) == 0
+    return p / p.sum(axis=1, keepdims=True)
 
 
 TARGETS: dict[str, tuple[Callable[[Rng], None], int]] = {
@@ -336,9 +365,11 @@ TARGETS: dict[str, tuple[Callable[[Rng], None], int]] = {
     "codes, checks": (code_checks, 8),
     "codes, names": (code_names, 2),
     "decoders": (decoders, 8),
-    "sigmoid": (sigmoids, 8),
+    "sigmoid": (sigmoids, 6),
+    "beta": (betas, 2),
     "isotonic": (isotonics, 2),
-    "temperature": (temperatures, 5),
+    "temperature": (temperatures, 4),
+    "structured scaling": (structured_scalings, 1),
 }
 """Name to function and share."""
 

@@ -763,7 +763,10 @@ add(
             for name in ("logistic", "linear-svc", "svc", "sgd-log")
         },
         **{
-            f"native/{name}/{data}": (Coupled(BASES[name], code="native", cv=3, random_state=0), data)
+            f"native/{name}/{data}": (
+                Coupled(BASES[name], code="native", cv=3, random_state=0),
+                data,
+            )
             for name in ("logistic", "linear-svc", "gaussian-nb", "forest")
             for data in ("wine", "iris:weights", "iris:two")
         },
@@ -776,7 +779,10 @@ add(
             for with_native in (True, False)
         },
         **{
-            f"combiner-auto/{code}": (Coupled(GaussianNB(), code=code, cv=3, random_state=0), "wine")
+            f"combiner-auto/{code}": (
+                Coupled(GaussianNB(), code=code, cv=3, random_state=0),
+                "wine",
+            )
             for code in CODES
         },
         "default/segment": (Coupled(), "segment"),

@@ -3,7 +3,7 @@ From SVC(probability=True) to CoupledSVC
 ========================================
 
 The same support vector machines, and three ways to get probabilities from them: scikit-learn's
-old way, the way it recommends now, and coupling with a temperature. The data are handwritten
+old way, the way it recommends now, and coupling with structured scaling. The data are handwritten
 digits, with a small training set and a large test set.
 """
 

@@ -47,7 +47,7 @@ X, y = wine.data[:, [0, 9]], wine.target_names[wine.target]
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
 figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
 for ax, rule in zip(axes, ["wlw2", "ht-noniterative"], strict=True):
-    model = CoupledClassifier(GaussianNB(), combiner=rule, temperature=False).fit(X_train, y_train)
+    model = CoupledClassifier(GaussianNB(), combiner=rule, scaling=None).fit(X_train, y_train)
     SimplexDisplay.from_estimator(model, X_test, y_test, name=rule, ax=ax)
 plt.show()
 

@@ -34,7 +34,7 @@ model = CoupledClassifier(
     code="dense-random",
     combiner="least-squares",
     cv=None,
-    temperature=False,
+    scaling=None,
     random_state=0,
 ).fit(X_train, y_train)
 
@@ -76,7 +76,7 @@ plt.show()
 # on the code: with one-vs-one, 36 of 45 models were not fitted on the true digit, and they cause
 # most of the incoherence. Right predictions can have more of it than wrong ones.
 
-pairs = CoupledClassifier(LogisticRegression(C=10, max_iter=1000), cv=None, temperature=False).fit(
+pairs = CoupledClassifier(LogisticRegression(C=10, max_iter=1000), cv=None, scaling=None).fit(
     X_train, y_train
 )
 figure, axes = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")

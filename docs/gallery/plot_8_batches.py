@@ -41,6 +41,7 @@ ax.legend()
 plt.show()
 
 # %%
-# The temperature is fitted along the way:
+# Calibration and scaling are fitted along the way:
 
-print(f"power: {model.temperature_:.2f}; training weight of each class: {model.class_totals_}")
+print(model.calibration_report())
+print(f"training weight of each class: {model.class_totals_}")

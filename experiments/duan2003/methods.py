@@ -24,7 +24,8 @@ from manyclass.classifier import CoupledBase, CoupledClassifier
 from manyclass.combiners.base import resolve
 from manyclass.combiners.softmax import Softmax
 from manyclass.learners import KernelLogisticRegression
-from manyclass.scaling.temperature import FLOOR, apply_temperature, fit_temperature
+from manyclass.scaling import Temperature
+from manyclass.scaling.temperature import FLOOR
 from manyclass.scores.folds import Fold
 from manyclass.search.presets import DUAN, Method
 from manyclass.svm import CoupledSVC
@@ -125,7 +126,8 @@ class Function:
     def __init__(self, recipe: Recipe, scores: Floats, y: Classes, code: Code):
         ones = np.ones(len(y))
         self.code, self.weights = code, column_sizes(y, code, ones)
-        self.combiner, self.temperature = resolve(recipe.method.combiner), 1.0
+        self.combiner = resolve(recipe.method.combiner)
+        self.temperature: Temperature | None = None
         self.logistic = recipe.method.learner is KernelLogisticRegression
         self.calibration: Calibration | None = None
         if recipe.method.calibration is not None:
@@ -133,7 +135,7 @@ class Function:
         if self.combiner.learns:
             self.combiner.fit(scores, y, code, ones)
         if recipe.temperature:
-            self.temperature = fit_temperature(self(scores), y)
+            self.temperature = Temperature().fit_checked(self(scores), y, ones)
 
     def __call__(self, scores: Floats) -> Floats:
         """Return class probabilities, or decoder scores, (m, k) from margins (m, l)."""
@@ -143,7 +145,7 @@ class Function:
         elif self.logistic and self.combiner.takes == "probabilities":
             values = expit(scores)
         combined = self.combiner.combine(values, self.code, self.weights).values
-        return apply_temperature(combined, self.temperature)
+        return combined if self.temperature is None else self.temperature.scale(combined)
 
 
 class Estimate(NamedTuple):
@@ -203,7 +205,7 @@ def final_model(name: str, C: float, sigma2: float, folds: Sequence[Fold]) -> Co
     """
     gamma = 0.5 / sigma2
     if name == TUNED:
-        return CoupledSVC(C=C, gamma=gamma)
+        return CoupledSVC(C=C, gamma=gamma, scaling="temperature")
     recipe = RECIPES[name]
     return CoupledClassifier(
         recipe.method.learner(C=C, gamma=gamma),
@@ -211,5 +213,5 @@ def final_model(name: str, C: float, sigma2: float, folds: Sequence[Fold]) -> Co
         combiner=recipe.method.combiner,
         calibration=recipe.method.calibration,
         cv=folds,
-        temperature=recipe.temperature,
+        scaling="temperature" if recipe.temperature else None,
     )

@@ -286,7 +286,7 @@ def test_the_temperature_is_fitted_last():
     scores = 0.3 * (code[y] + rng.normal(size=(300, 3)))
     tempered = Function(RECIPES["PSVM 1v1, wlw2, temperature"], scores, y, code)
     plain = Function(RECIPES["PSVM 1v1, wlw2"], scores, y, code)
-    assert tempered.temperature > 1
+    assert tempered.temperature.power_ > 1
     losses = [log_loss(y, function(scores)) for function in (tempered, plain)]
     assert losses[0] < losses[1]
 
@@ -385,7 +385,7 @@ def test_what_is_measured_is_what_the_estimators_say(iris):
         combiner="wlw2",
         calibration="sigmoid",
         cv=part.folds,
-        temperature=True,
+        scaling="temperature",
     )
     p = clone(coupled).fit(part.X, part.y).predict_proba(part.X_test)
     found = rows["PSVM 1v1, wlw2, temperature", "log-loss"]

@@ -168,7 +168,7 @@ def choose_neighbours(X, y, most: int = MOST_NEIGHBORS, n_folds: int = 10) -> in
 def _others() -> dict[str, Any]:
     lda = LinearDiscriminantAnalysis()
     calibrated = {"calibration": "sigmoid", "cv": 5}
-    best = {"combiner": "wlw2", "temperature": True, **calibrated}
+    best = {"combiner": "wlw2", "scaling": "temperature", **calibrated}
     return {
         f"{CALIBRATED}, coupled": in_pairs(lda, **calibrated),
         f"{CALIBRATED}, wlw2, temperature": in_pairs(lda, **best),

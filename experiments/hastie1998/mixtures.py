@@ -80,7 +80,7 @@ def measure_mixture(figure: str, seed: int, n_train: int, n_test: int) -> Iterat
 def _others() -> dict[str, Any]:
     lda = LinearDiscriminantAnalysis()
     calibrated = {"calibration": "sigmoid", "cv": 5}
-    best = {"combiner": "wlw2", "temperature": True, **calibrated}
+    best = {"combiner": "wlw2", "scaling": "temperature", **calibrated}
     return {
         "LDA": lda,
         "QDA": QuadraticDiscriminantAnalysis(),

@@ -81,7 +81,7 @@ def test_scales_do_not_share_names():
 def test_pairs_are_coupled_as_the_classifier_couples():
     model = tools.in_pairs(LinearDiscriminantAnalysis()).fit(X, y)
     expected = CoupledClassifier(
-        LinearDiscriminantAnalysis(), combiner="ht", cv=None, temperature=False
+        LinearDiscriminantAnalysis(), combiner="ht", cv=None, scaling=None
     ).fit(X, y)
     assert_allclose(tools.Pairs(model, X).coupled(), expected.predict_proba(X), atol=1e-8)
     wins = CoupledClassifier(LinearDiscriminantAnalysis(), combiner="max-wins", cv=None).fit(X, y)

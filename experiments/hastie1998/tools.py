@@ -35,8 +35,8 @@ def seed_of(split: str) -> int:
 
 
 def in_pairs(estimator, **options) -> CoupledClassifier:
-    """Return a one-vs-one classifier, by default without calibration and temperature."""
-    plain = {"combiner": "ht", "calibration": None, "temperature": False, "cv": None} | options
+    """Return a one-vs-one classifier, by default without calibration and scaling."""
+    plain = {"combiner": "ht", "calibration": None, "scaling": None, "cv": None} | options
     return CoupledClassifier(estimator, code="one-vs-one", **plain)
 
 

@@ -16,9 +16,11 @@ from sklearn.svm import SVC
 
 from experiments.datasets import load
 from experiments.runner import Row
+from experiments.tempering import probabilities_of_columns, temperature_of
 from manyclass import CoupledSVC, codes, couple
 from manyclass.banks import MARGIN, fit_bank
 from manyclass.calibration import Sigmoid
+from manyclass.combiners.base import resolve
 from manyclass.combiners.decoding import WinnerTakesAll
 from manyclass.combiners.reliability import DynamicReliability, StaticReliability
 from manyclass.combiners.srm_drm import (
@@ -27,13 +29,12 @@ from manyclass.combiners.srm_drm import (
     StaticReliabilityDecoder,
 )
 from manyclass.metrics import zadrozny_mse
-from manyclass.scaling.temperature import apply_temperature, fit_temperature
 from manyclass.scores.leave_one_out import leave_one_out
+from manyclass.scores.out_of_sample import OutOfSampleScores
 
 RULES = ("f(x)", "SRM", "DRM")
 COUPLERS = ("kl", "least-squares", "normalize")
 SIZES = (1, 3, 5, 9, 15, 25, 45, 75, 125)  # numbers of neighbours that are also tried one by one
-TEMPERED = 5000  # samples, as CoupledSVC takes
 ITERATIONS = 100_000
 UNCONVERGED = f"raw inputs, {ITERATIONS} iterations"
 DECADES = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -161,10 +162,15 @@ class Machines:
         return fit_bank(self._machine, self.X, self.y, code, MARGIN, rows=rows)
 
     @cached_property
-    def left_out(self) -> Array:
+    def scores(self) -> OutOfSampleScores:
         """Scores by analytic leave-one-out, or from 5 folds where it cannot be trusted."""
         scores, _ = leave_one_out(self.bank, self._fit, self.X, self.y, self.code, self.ones)
-        return scores.dense()
+        return scores
+
+    @cached_property
+    def left_out(self) -> Array:
+        """All of these scores, shape (n, l)."""
+        return self.scores.dense()
 
     @cached_property
     def dynamic(self) -> DynamicReliabilityCV:
@@ -204,13 +210,13 @@ class Machines:
     def coupled(self, X: Array) -> Answers:
         """Return class probabilities by sigmoids and coupling, without and with temperature."""
         sigmoid = Sigmoid().fit(self.left_out, self.code[self.y], self.ones)
-        rows = np.random.default_rng(0).permutation(len(self.y))[:TEMPERED]
-        known, new = sigmoid.transform(self.left_out[rows]), sigmoid.transform(self.bank.scores(X))
+        rows, known = probabilities_of_columns(sigmoid, self.scores)
+        new, equal = sigmoid.transform(self.bank.scores(X)), np.ones(self.code.shape[1])
         answers: Answers = {}
         for rule in COUPLERS:
             p = couple(new, self.code, rule)
-            power = fit_temperature(couple(known, self.code, rule), self.y[rows])
-            answers |= {rule: p, f"{rule}, temperature": apply_temperature(p, power)}
+            temperature = temperature_of(resolve(rule), self.scores, rows, known, equal)
+            answers |= {rule: p, f"{rule}, temperature": temperature.scale(p)}
         return answers
 
 

@@ -121,7 +121,8 @@ def test_decoders_say_what_the_estimator_says(fitted, half, rule, combiner):
 @pytest.mark.parametrize("rule", machines.COUPLERS)
 @pytest.mark.parametrize("tempered", [False, True])
 def test_coupling_says_what_the_estimator_says(fitted, half, rule, tempered):
-    model = CoupledSVC(kernel="linear", code="one-vs-rest", combiner=rule, temperature=tempered)
+    scaling = "temperature" if tempered else None
+    model = CoupledSVC(kernel="linear", code="one-vs-rest", combiner=rule, scaling=scaling)
     bank, X_test = fitted
     name = f"{rule}, temperature" if tempered else rule
     p = model.fit(half.X, half.y).predict_proba(half.X_test)

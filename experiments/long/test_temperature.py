@@ -13,8 +13,10 @@ from experiments.summary.tasks import SCALES
 from manyclass import CoupledClassifier, CoupledSVC
 
 MODELS = {
-    "svc": CoupledSVC(C=10.0),
-    "logistic": CoupledClassifier(LogisticRegression(max_iter=1000)),
+    "svc": CoupledSVC(C=10.0, scaling="temperature"),
+    "logistic": CoupledClassifier(
+        LogisticRegression(max_iter=1000), calibration=None, scaling="temperature"
+    ),
 }
 SPLITS = range(101, 106)  # others than those of the summary
 
@@ -29,7 +31,7 @@ def test_log_loss_with_the_temperature_and_without(learner, name, shared_data):
         train, test = draw(name, split, SCALES["paper"]["rows of each part at most"])
         model = MODELS[learner].fit(train.inputs[learner], train.y)
         tempered = model.predict_proba(test.inputs[learner])
-        model.temperature_ = 1.0
+        model.scaling_ = None
         plain = model.predict_proba(test.inputs[learner])
         losses.append([log_loss(test.y, p, labels=model.classes_) for p in (tempered, plain)])
     with_it, without = np.mean(losses, axis=0)

@@ -19,15 +19,16 @@ from sklearn.svm import SVC
 
 from experiments.summary.methods import COUPLERS, DECODERS, TRAINED
 from experiments.summary.samples import Array, Part
+from experiments.tempering import probabilities_of_columns, temperature_of
 from manyclass import codes
 from manyclass._lib.weights import column_sizes
 from manyclass.banks import MARGIN, fit_bank
-from manyclass.calibration import Sigmoid
+from manyclass.calibration import Calibration, Sigmoid
 from manyclass.combiners.base import Combiner, resolve
-from manyclass.scaling.temperature import apply_temperature, fit_temperature
 from manyclass.scores.crossfit import out_of_sample_scores
 from manyclass.scores.folds import make_folds
 from manyclass.scores.leave_one_out import leave_one_out
+from manyclass.scores.out_of_sample import DenseScores, OutOfSampleScores
 
 FOLDS = 5
 WARM = 8  # rows of a first call before timing, which loads the compiled kernels
@@ -83,7 +84,8 @@ class Machines:
         self.weights = column_sizes(self.y, self.code, self.ones)
         self.bank: Any
         self.bank, fitting = timed(self._fit)
-        self.train_scores, leaving_out = timed(self._out_of_sample)
+        self.scores, leaving_out = timed(self._out_of_sample)
+        self.train_scores: Array = self.scores.dense()
         self.seconds = fitting + leaving_out
         self.test_scores: Array = self.bank.scores(self.X_test)
 
@@ -91,13 +93,14 @@ class Machines:
         code = self.code if columns is None else self.code[:, columns]
         return fit_bank(clone(BASES[self.learner]), self.X, self.y, code, MARGIN, rows=rows)
 
-    def _out_of_sample(self) -> Array:
+    def _out_of_sample(self) -> OutOfSampleScores:
         """Return the out-of-sample margins that CoupledSVC and CoupledClassifier use by default."""
         if self.learner == "svc":
             scores, _ = leave_one_out(self.bank, self._fit, self.X, self.y, self.code, self.ones)
-            return scores.dense()
+            return scores
         folds = make_folds(FOLDS, self.X, self.y, np.arange(self.k), warn=False)
-        return out_of_sample_scores(self.bank, self._fit, self.X, self.y, self.code, folds)
+        margins = out_of_sample_scores(self.bank, self._fit, self.X, self.y, self.code, folds)
+        return DenseScores(margins, self.y, self.code, self.ones)
 
     def answers(self) -> Iterator[Answer]:
         """Yield the answer of every rule for this code.
@@ -112,30 +115,27 @@ class Machines:
 
     def _coupled(self) -> Iterator[Answer]:
         """Yield the coupling rules, without and with a temperature."""
-        r_train, r_test = self._probabilities()
-        known = np.flatnonzero(~np.isnan(r_train).any(axis=1))
+        r_test, calibration, scores = self._probabilities()
+        (rows, r), calibrating = timed(partial(probabilities_of_columns, calibration, scores))
         for rule in COUPLERS[self.code_name]:
             combiner = resolve(rule)
             p, combining = self._combined(combiner, r_test)
             yield Answer(rule, False, p, True, 0.0, combining)
-            power, learning = timed(partial(self._temperature, combiner, r_train[known], known))
-            tempered, raising = timed(partial(apply_temperature, p, power))
-            yield Answer(rule, True, tempered, True, learning, combining + raising)
+            learn = partial(temperature_of, combiner, scores, rows, r, self.weights)
+            temperature, learning = timed(learn)
+            tempered, raising = timed(partial(temperature.scale, p))
+            yield Answer(rule, True, tempered, True, calibrating + learning, combining + raising)
 
-    def _temperature(self, combiner: Combiner, r: Array, rows) -> float:
-        """Return the power that best fits the out-of-sample probabilities of these rows."""
-        left_out = combiner.combine(r, self.code, self.weights)
-        return fit_temperature(left_out.values, self.y[rows])
+    def _probabilities(self) -> tuple[Array, Calibration | None, OutOfSampleScores]:
+        """Return binary probabilities of the test rows, and what a temperature is fitted on.
 
-    def _probabilities(self) -> tuple[Array, Array]:
-        """Return binary probabilities, out of sample for training rows.
-
-        Logistic regression has its own; margins of support vector machines need a sigmoid.
+        Logistic regression has probabilities; margins of support vector machines need a sigmoid.
         """
         if self.learner == "logistic":
-            return expit(self.train_scores), expit(self.test_scores)
+            r_train = DenseScores(expit(self.train_scores), self.y, self.code, self.ones)
+            return expit(self.test_scores), None, r_train
         sigmoid = Sigmoid().fit(self.train_scores, self.code[self.y], self.ones)
-        return sigmoid.transform(self.train_scores), sigmoid.transform(self.test_scores)
+        return sigmoid.transform(self.test_scores), sigmoid, self.scores
 
     def _trained(self) -> Iterator[Answer]:
         """Yield the rules that learn how to combine margins."""

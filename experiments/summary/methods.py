@@ -70,7 +70,7 @@ class Method(NamedTuple):
         return f"{self.code}, {self.label}"
 
 
-DEFAULT = ("one-vs-one", "wlw2")  # of CoupledSVC and CoupledClassifier, with a temperature
+DEFAULT = ("one-vs-one", "wlw2")  # code and rule of CoupledSVC and CoupledClassifier
 
 
 def machines_name(learner: str, code: str) -> str:

@@ -54,10 +54,11 @@ def section(rows: list[Measurement], folder: Path) -> str:
 INTRODUCTION = """\
 All rules use the same fitted machines: one fit per split for each learner and code. Calibration,
 temperature and trained rules learn from the same out-of-sample scores. So the numbers are those of
-`CoupledSVC` and `CoupledClassifier` with each rule. SVC has C = 10 and gamma = "scale";
-`config.json` has the other settings. Models of scikit-learn with the same learner are also shown,
-but not ranked. Data sets with two classes are left out, because nothing is coupled there. So are
-iris and wine, whose test sets would have fewer than a hundred rows."""
+`CoupledSVC` and `CoupledClassifier` with each rule, and with a temperature or without a scaling.
+SVC has C = 10 and gamma = "scale"; `config.json` has the other settings. Models of scikit-learn
+with the same learner are also shown, but not ranked. Data sets with two classes are left out,
+because nothing is coupled there. So are iris and wine, whose test sets would have fewer than a
+hundred rows."""
 
 RANKS = f"""\
 Losses are averaged over the splits of a data set and ranked there. Then the ranks are averaged

@@ -26,7 +26,8 @@ from experiments.summary.machines import Machines
 from experiments.summary.ranking import Ranking, critical_difference, critical_value, rank_methods
 from experiments.summary.reading import Table, geometric_mean
 from experiments.summary.samples import draw
-from manyclass import CoupledClassifier, CoupledSVC
+from manyclass import CoupledClassifier, CoupledSVC, codes
+from manyclass.combiners.base import resolve_for
 
 (SUMMARY,) = EXPERIMENTS
 DATA = "iris"
@@ -58,7 +59,8 @@ def test_what_is_compared():
 
 def test_the_default_is_that_of_the_classifiers():
     for model in (CoupledSVC(), CoupledClassifier()):
-        assert (model.code, model.combiner, model.temperature) == (*methods.DEFAULT, True)
+        assert (model.code, model.combiner) == (methods.DEFAULT[0], "auto")
+    assert resolve_for("auto", codes.one_vs_one(3)).key == methods.DEFAULT[1]
 
 
 # ---------------------------------------------------------------------- samples
@@ -101,10 +103,11 @@ def parts():
 
 
 def classifier(learner: str, machines: Machines, answer):
-    options = {"code": machines.code, "combiner": answer.rule, "temperature": answer.tempered}
+    scaling = "temperature" if answer.tempered else None
+    options = {"code": machines.code, "combiner": answer.rule, "scaling": scaling}
     if learner == "svc":
         return CoupledSVC(C=10.0, **options)
-    return CoupledClassifier(LogisticRegression(max_iter=1000), **options)
+    return CoupledClassifier(LogisticRegression(max_iter=1000), calibration=None, **options)
 
 
 @pytest.mark.parametrize("code", methods.CODES)

@@ -16,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import SVC
 
+from experiments.tempering import probabilities_of_columns, temperature_of
 from manyclass import codes
 from manyclass._lib.weights import column_sizes
 from manyclass.banks import MARGIN, Bank, fit_bank
 from manyclass.calibration import Sigmoid
-from manyclass.calibration.crossfitting import calibrate, left_out_probabilities
+from manyclass.calibration.crossfitting import calibrate
 from manyclass.combiners.base import resolve
-from manyclass.scaling.temperature import FLOOR, apply_temperature, fit_temperature
+from manyclass.scaling import Temperature
+from manyclass.scaling.temperature import FLOOR
 from manyclass.scores.folds import Fold
 from manyclass.scores.leave_one_out import leave_one_out
 from manyclass.scores.out_of_sample import OutOfSampleScores
@@ -100,14 +102,10 @@ class Machines:
         return scores
 
     @cached_property
-    def temperature(self) -> float:
-        """The power of CoupledSVC, from the out-of-sample probabilities of wlw2."""
-        blocks = left_out_probabilities(
-            self.sigmoids[LEFT_OUT], Sigmoid, self.left_out, self.left_out.complete_rows()
-        )
-        rows, r = map(np.concatenate, zip(*blocks, strict=True))
-        p = resolve("wlw2").combine(r, self.code, self.weights).values
-        return fit_temperature(p, self.y[rows])
+    def temperature(self) -> Temperature:
+        """The temperature of CoupledSVC, from the out-of-sample probabilities of wlw2."""
+        rows, r = probabilities_of_columns(self.sigmoids[LEFT_OUT], self.left_out)
+        return temperature_of(resolve("wlw2"), self.left_out, rows, r, self.weights)
 
     def binary_probabilities(self, K: Floats) -> dict[str, Floats]:
         """Return r of new samples under either calibration; K is (n_new, n_training)."""
@@ -144,8 +142,10 @@ def class_probabilities(
             p[..., first.classes] = coupled.reshape(len(machines), len(K), -1)
             yield method_name(rule, kind), p
             if (rule, kind) == ("wlw2", LEFT_OUT):
-                tempered = zip(p, machines, strict=True)
-                yield TUNED, np.stack([apply_temperature(q, m.temperature) for q, m in tempered])
+                tuned = p.copy()
+                for q, machine in zip(tuned, machines, strict=True):
+                    q[:, first.classes] = machine.temperature.scale(q[:, first.classes])
+                yield TUNED, tuned
 
 
 def log_losses(p: Floats, y: Classes) -> Floats:

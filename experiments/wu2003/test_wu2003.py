@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
+from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.model_selection import StratifiedKFold
@@ -230,13 +231,13 @@ def blobs(n=120, k=4, seed=0):
 def coupled(rule, kind, C):
     """The library's own estimator for a method."""
     if kind == LEFT_OUT:
-        return CoupledSVC(C=C, kernel="precomputed", combiner=rule, temperature=False)
+        return CoupledSVC(C=C, kernel="precomputed", combiner=rule, scaling=None)
     return CoupledClassifier(
         SVC(C=C, kernel="precomputed"),
         combiner=rule,
         calibration="sigmoid",
         cv=[(np.arange(80), np.arange(80))],  # the scores of the training data themselves
-        temperature=False,
+        scaling=None,
     )
 
 
@@ -258,9 +259,11 @@ def test_the_tuned_probabilities_are_those_of_coupled_svc():
     K = rbf_kernel(X, gamma=0.5)
     machines = [Machines(K[:80, :80], y[:80], C=3.0)]
     p = dict(class_probabilities(machines, K[80:, :80], 4))[TUNED][0]
-    given_kernel = CoupledSVC(C=3.0, kernel="precomputed").fit(K[:80, :80], y[:80])
+    given_kernel = CoupledSVC(C=3.0, kernel="precomputed", scaling="temperature").fit(
+        K[:80, :80], y[:80]
+    )
     np.testing.assert_allclose(p, given_kernel.predict_proba(K[80:, :80]), atol=1e-12)
-    own_kernel = CoupledSVC(C=3.0, gamma=0.5).fit(X[:80], y[:80])
+    own_kernel = CoupledSVC(C=3.0, gamma=0.5, scaling="temperature").fit(X[:80], y[:80])
     np.testing.assert_allclose(p, own_kernel.predict_proba(X[80:]), atol=1e-6)
 
 
@@ -273,7 +276,7 @@ def test_leave_one_out_that_is_not_trusted_becomes_folds(monkeypatch):
     K = rbf_kernel(X, gamma=0.5)
     p = dict(class_probabilities([Machines(K[:80, :80], y[:80], 1.0)], K[80:, :80], 4))[TUNED][0]
     with pytest.warns(UserWarning, match="leave-one-out is not used"):
-        model = CoupledSVC(kernel="precomputed").fit(K[:80, :80], y[:80])
+        model = CoupledSVC(kernel="precomputed", scaling="temperature").fit(K[:80, :80], y[:80])
     np.testing.assert_allclose(p, model.predict_proba(K[80:, :80]), atol=1e-12)
 
 
@@ -334,7 +337,8 @@ def test_coupled_svc_is_tuned_by_its_log_loss():
     best = cross_validate(euclidean_distances(X, squared=True), y, folds, grid, 3)[TUNED]
     losses = {}
     for C, gamma in product(grid.C, grid.gamma):
-        models = [CoupledSVC(C=C, gamma=gamma).fit(X[train], y[train]) for train, _ in folds]
+        model = CoupledSVC(C=C, gamma=gamma, scaling="temperature")
+        models = [clone(model).fit(X[train], y[train]) for train, _ in folds]
         parts = zip(models, folds, strict=True)
         lost = [log_losses(model.predict_proba(X[test]), y[test]) for model, (_, test) in parts]
         losses[C, gamma] = np.concatenate(lost).mean()

@@ -19,20 +19,21 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from experiments import datasets
 from experiments.runner import Row
+from experiments.tempering import probabilities_of_columns, temperature_of
 from manyclass import CoupledSVC, codes
 from manyclass._lib.weights import column_sizes
 from manyclass.banks import MARGIN, fit_bank
-from manyclass.calibration import CALIBRATIONS
-from manyclass.combiners.base import Combiner, resolve
+from manyclass.calibration import CALIBRATIONS, Calibration
+from manyclass.combiners.base import resolve
 from manyclass.combiners.coupling.general import Zadrozny
 from manyclass.combiners.decoding import LossBased
 from manyclass.learners import BinnedNaiveBayes, BoostedNaiveBayes
-from manyclass.scaling.temperature import FLOOR, apply_temperature, fit_temperature
+from manyclass.scaling.temperature import FLOOR
 from manyclass.scores.crossfit import out_of_sample_scores
-from manyclass.scores.folds import make_folds
+from manyclass.scores.folds import fold_numbers, make_folds
+from manyclass.scores.out_of_sample import DenseScores
 
 FOLDS = 5
-ENOUGH_ROWS = 5000  # rows to fit the temperature, as in CoupledClassifier
 LOWEST = 1e-7  # coupling clips binary probabilities to this distance from 0 and 1
 TIE = 1e-9  # sums of binary probabilities that differ by less count as equal
 NO_LIMIT = 1e-300  # a tolerance that only a change of exactly 0 meets
@@ -68,6 +69,8 @@ class Margins(NamedTuple):
     """Margins of the test rows, shape (n_test, l)."""
     train: Array
     """Out-of-sample margins of the training rows, shape (n_train, l)."""
+    folds: NDArray[np.intp] | None = None
+    """Number of the fold that left each training row out."""
 
 
 def read(name: str, limit: int | None = None) -> Problem:
@@ -111,7 +114,7 @@ def fit_margins(problem: Problem, name: str, seed: int, with_train: bool = True)
     X, y, k = problem.X_train, problem.y_train, problem.k
     code, estimator = codes.by_name(name, k, random_state=seed), learner(problem)
     bank = fit_bank(estimator, X, y, code, MARGIN)
-    train = np.empty((0, code.shape[1]))
+    train, numbers = np.empty((0, code.shape[1])), None
     if with_train:
         folds = make_folds(splitter(), X, y, np.arange(k), warn=False)
         train = out_of_sample_scores(
@@ -122,8 +125,9 @@ def fit_margins(problem: Problem, name: str, seed: int, with_train: bool = True)
             code,
             folds,
         )
+        numbers = fold_numbers(folds, len(y))
     weights = column_sizes(y, code, np.ones(len(y)))
-    return Margins(code, weights, bank.scores(problem.X_test), train)
+    return Margins(code, weights, bank.scores(problem.X_test), train, numbers)
 
 
 # -- tables 2 and 3 --------------------------------------------------------------------
@@ -181,37 +185,34 @@ def comparisons(code: str) -> list[tuple[str, str]]:
 def _combine_all(margins: Margins, y: NDArray[np.intp]) -> Iterator[tuple[str, Array]]:
     """Yield the output of every method for the test rows; ``y`` are the training classes."""
     for loss in LOSSES:
-        scores = LossBased(loss).combine(expit(margins.test) - 0.5, margins.code)
-        yield f"loss-{loss}", scores.values
+        decoded = LossBased(loss).combine(expit(margins.test) - 0.5, margins.code)
+        yield f"loss-{loss}", decoded.values
     yield EQUAL_WEIGHTS, resolve("kl").combine(expit(margins.test), margins.code).values
     rules = ["noniterative", "zadrozny", "kl", "least-squares"]
     if codes.pair_columns(margins.code) is not None:
         rules.append("wlw2")
     for calibration in CALIBRATED:
-        r_test, r_train = _calibrate(margins, y, calibration)
+        r_test, fitted, scores = _calibrate(margins, y, calibration)
+        rows, r = probabilities_of_columns(fitted, scores)
         for rule in rules:
             method = rule if calibration is None else f"{rule}/{calibration}"
             p = resolve(rule).combine(r_test, margins.code, margins.weights).values
             yield method, p
             if rule not in ("noniterative", "zadrozny"):
-                s = _temperature(resolve(rule), r_train, margins, y)
-                yield f"{method}/temperature", apply_temperature(p, s)
+                temperature = temperature_of(resolve(rule), scores, rows, r, margins.weights)
+                yield f"{method}/temperature", temperature.scale(p)
 
 
-def _calibrate(margins: Margins, y, calibration: str | None) -> tuple[Array, Array]:
-    """Return binary probabilities of the test rows, and of the training rows out of sample."""
+def _calibrate(
+    margins: Margins, y: NDArray[np.intp], calibration: str | None
+) -> tuple[Array, Calibration | None, DenseScores]:
+    """Return binary probabilities of the test rows, and what a temperature is fitted on."""
+    known, ones = (y, margins.code), np.ones(len(y))
     if calibration is None:
-        return expit(margins.test), expit(margins.train)
-    fitted = CALIBRATIONS[calibration]().fit(margins.train, margins.code[y], np.ones(len(y)))
-    return fitted.transform(margins.test), fitted.transform(margins.train)
-
-
-def _temperature(rule: Combiner, r: Array, margins: Margins, y) -> float:
-    rows = np.flatnonzero(~np.isnan(r).any(axis=1))
-    if len(rows) > ENOUGH_ROWS:
-        rows = np.random.default_rng(0).choice(rows, ENOUGH_ROWS, replace=False)
-    p = rule.combine(r[rows], margins.code, margins.weights).values
-    return fit_temperature(p, y[rows])
+        return expit(margins.test), None, DenseScores(expit(margins.train), *known, ones)
+    fitted = CALIBRATIONS[calibration]().fit(margins.train, margins.code[y], ones)
+    scores = DenseScores(margins.train, *known, ones, margins.folds)
+    return fitted.transform(margins.test), fitted, scores
 
 
 def judge(values: Array, y: NDArray[np.intp], probabilities: bool = True) -> Judged:

@@ -68,7 +68,7 @@ def test_scores_that_are_shared_give_what_the_classifier_gives(measured, code, m
         combiner=rule,
         calibration=calibration,
         cv=measuring.splitter(),
-        temperature="temperature" in options,
+        scaling="temperature" if "temperature" in options else None,
     ).fit(problem.X_train, problem.y_train)
     p = model.predict_proba(problem.X_test)
     found = as_dict(measured[code])

@@ -386,8 +386,8 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         function of the number of classes that returns one. "native" uses no code: the estimator
         is fitted on all classes at once, and its own scores are calibrated and scaled.
     combiner : str or Combiner, default="auto"
-        "auto" is "wlw2" for one-vs-one codes, "normalize" for "native" and "kl" for all others. Or a coupling rule (see
-        :func:`couple`) or a trained soft-max function (see
+        "auto" is "wlw2" for one-vs-one codes, "normalize" for "native" and "kl" for all others.
+        Or a coupling rule (see :func:`couple`) or a trained soft-max function (see
         :mod:`manyclass.combiners.softmax`), which give ``predict_proba``; or a label decoder (see
         :mod:`manyclass.combiners.decoding`, :mod:`manyclass.combiners.srm_drm`), which does not.
     calibration : {"auto", "sigmoid", "robust-sigmoid", "beta", "isotonic"} or None, default="auto"

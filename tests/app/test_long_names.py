@@ -26,7 +26,8 @@ def coupled(**params):
 
 CALLS = {
     "cv": lambda: coupled(cv=LONG),
-    "temperature": lambda: coupled(temperature=LONG),
+    "scaling": lambda: coupled(scaling=LONG),
+    "with_native": lambda: coupled(with_native=LONG),
     "calibration": lambda: coupled(calibration=LONG),
     "code": lambda: coupled(code=LONG),
     "combiner": lambda: coupled(combiner=LONG),

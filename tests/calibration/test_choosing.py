@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from manyclass import codes
 from manyclass.calibration import Beta, Calibration, Isotonic, Sigmoid, Unchanged
-from manyclass.calibration.choosing import choose
+from manyclass.calibration.choosing import CANNOT_TELL, choose
 from manyclass.calibration.crossfitting import calibrate
 from manyclass.scores.out_of_sample import ColumnBlock, DenseScores
 
@@ -39,9 +39,10 @@ def in_sample_loss(method, scores):
 
 @pytest.mark.parametrize("n", [60, 600])
 def test_true_probabilities_stay(n):
-    """One standard error is exceeded by chance, but rarely: 3 times in the first 200 cases."""
-    choices = [choose(FAMILY, simulated(n, lambda x: x, seed)).method for seed in range(20)]
-    assert choices.count(Unchanged) >= 18
+    """A quarter of a standard error is exceeded by chance: then the choice costs next to nothing."""
+    choices = [choose(FAMILY, simulated(n, lambda x: x, seed)) for seed in range(20)]
+    assert [choice.method for choice in choices].count(Unchanged) >= 10
+    assert max(choice.differences["unchanged"] for choice in choices) < 0.6 / np.sqrt(n)
 
 
 @pytest.mark.parametrize("factor", [0.3, 2.0, 5.0])
@@ -89,7 +90,8 @@ def test_the_choice_follows_from_its_figures(seed, n, factor):
     assert list(choice.losses) == names
     for name in names:
         assert_allclose(choice.differences[name], choice.losses[name] - lowest, atol=1e-12)
-    near = [name for name in names if choice.differences[name] <= choice.standard_errors[name]]
+    limits = {name: CANNOT_TELL * error for name, error in choice.standard_errors.items()}
+    near = [name for name in names if choice.differences[name] <= limits[name]]
     assert choice.method.name == near[0]
 
 

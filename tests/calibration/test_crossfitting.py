@@ -1,4 +1,4 @@
-"""Calibrations of out-of-sample scores, and of few of them."""
+"""Calibrations of out-of-sample scores, and probabilities of rows that they did not see."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def probabilities(method, scores, y, weights, numbers=None, rows=None, code=CODE
     rows = np.arange(len(y)) if rows is None else rows
     left_out = DenseScores(scores, y, code, weights, numbers)
     own = calibrate(CALIBRATIONS[method], left_out)
-    blocks = left_out_probabilities(own, CALIBRATIONS[method], left_out, rows)
+    blocks = left_out_probabilities(own, left_out, rows)
     found, r = map(np.concatenate, zip(*blocks, strict=True))
     order = np.argsort(found)
     return found[order], r[order], own
@@ -56,13 +56,6 @@ def test_some_rows_have_the_probabilities_that_they_have_among_all():
     rows, some, _ = probabilities("sigmoid", scores, y, np.ones(30), rows=chosen)
     assert_array_equal(rows, chosen)
     assert_allclose(some, r[chosen], rtol=1e-12)
-
-
-@pytest.mark.parametrize(("n", "few"), [(57, True), (60, False)])
-def test_twenty_of_a_class_are_enough(n, few):
-    scores, y = noisy_scores(n)
-    _, r, own = probabilities("sigmoid", scores, y, np.ones(n))
-    assert np.array_equal(r, own.transform(scores)) != few
 
 
 def test_weights_are_copies():

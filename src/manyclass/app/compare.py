@@ -199,6 +199,7 @@ class _Run(NamedTuple):
             proba=proba,
             incoherence=None if found[0].incoherence is None else incoherence,
             code=found[0].code,
+            calibration=found[0].calibration,
             notes=(*notes, *said),
         )
 

@@ -76,6 +76,8 @@ class Entry:
     """Out-of-fold incoherence, shape (n,), of coupled classifiers."""
     code: NDArray[np.int8] | None = None
     """The code matrix of coupled classifiers."""
+    calibration: tuple[str, ...] = ()
+    """What coupled classifiers calibrated in the first fold, in words."""
     notes: tuple[str, ...] = ()
     """Warnings, and whether it had fewer training rows."""
     failure: str | None = None

@@ -42,6 +42,8 @@ class Measured(NamedTuple):
     proba: Floats
     incoherence: Floats | None
     code: NDArray[np.int8] | None
+    calibration: tuple[str, ...]
+    """What a coupled classifier calibrated, in words."""
     warnings: tuple[str, ...]
 
 
@@ -89,14 +91,14 @@ def measure(
             p = _probabilities(fitted, X.iloc[test], n_classes)
             end = time.perf_counter()
             values = {name: METRICS[name](y[test], p) for name in metrics}
-            incoherence, code = _beneath(fitted, X.iloc[test])
+            incoherence, code, calibration = _beneath(fitted, X.iloc[test])
         except Exception as error:
             return one_line(f"{type(error).__name__}: {error}")
     values |= {FIT: between - start, PREDICT: end - between}
     said = dict.fromkeys(
         one_line(str(w.message)) for w in caught if issubclass(w.category, UserWarning)
     )
-    return Measured(values, p, incoherence, code, tuple(said))
+    return Measured(values, p, incoherence, code, calibration, tuple(said))
 
 
 def _probabilities(fitted: Pipeline, X: Any, n_classes: int) -> Floats:
@@ -108,11 +110,14 @@ def _probabilities(fitted: Pipeline, X: Any, n_classes: int) -> Floats:
     return p
 
 
-def _beneath(fitted: Pipeline, X: Any) -> tuple[Floats | None, NDArray[np.int8] | None]:
-    """Return incoherence and code of a coupled classifier."""
+def _beneath(
+    fitted: Pipeline, X: Any
+) -> tuple[Floats | None, NDArray[np.int8] | None, tuple[str, ...]]:
+    """Return the incoherence, the code and the calibration of a coupled classifier."""
     classifier = fitted[-1]
     if not isinstance(classifier, CoupledBase):
-        return None, None
+        return None, None, ()
+    calibration = tuple(str(classifier.calibration_report()).splitlines())
     if not hasattr(classifier, "incoherence"):
-        return None, classifier.code_
-    return classifier.incoherence(fitted[:-1].transform(X)), classifier.code_
+        return None, classifier.code_, calibration
+    return classifier.incoherence(fitted[:-1].transform(X)), classifier.code_, calibration

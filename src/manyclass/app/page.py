@@ -99,4 +99,5 @@ def _coupling(board: Leaderboard) -> dict[str, Any] | None:
         "n_columns": entry.code.shape[1],
         "histogram": figures.incoherence(board, entry) if coupled else None,
         "rows": contents.most_incoherent(board, entry) if coupled else [],
+        "calibrated": [entry for entry in board.ranked if entry.calibration],
     }

@@ -136,7 +136,7 @@ class Bank:
             model, X = model.estimator, model.cut(X, rows)
         elif rows is not None:
             X = take_part(X, rows, copy=True)
-        X = _with_names_of(model, X)
+        X = with_names_of(model, X)
         return self.kind.of(model, X)
 
     def constants(self) -> Floats:
@@ -191,7 +191,7 @@ def read_once(learner: Any, X):
     return learner.__manyclass_rows__(X) if takes_rows else X
 
 
-def _with_names_of(model, X):
+def with_names_of(model, X):
     """Return an array as a frame if the model was fitted on one.
 
     The user has been warned of missing names once, and should not be for every column.

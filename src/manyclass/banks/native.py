@@ -11,9 +11,16 @@ from sklearn.dummy import DummyClassifier
 from sklearn.utils import get_tags
 
 from manyclass._lib.arrays import Flags, Floats, Places
-from manyclass._lib.rows import by_rows, with_narrow_indices, without_duplicates
+from manyclass._lib.rows import by_rows, take_part, with_narrow_indices, without_duplicates
 from manyclass._lib.sklearn import check_fit_params
-from manyclass.banks.base import Bank, PairwiseModel, check_square, read_once
+from manyclass.banks.base import (
+    Bank,
+    PairwiseModel,
+    check_square,
+    overwrites,
+    read_once,
+    with_names_of,
+)
 from manyclass.banks.by_column import own_part, set_seed
 from manyclass.banks.kinds import ScoreKind
 
@@ -41,7 +48,11 @@ class NativeBank(Bank):
         model = self._models[0]
         X = by_rows(read_once(model, X))
         X = with_narrow_indices(X if isinstance(model, PairwiseModel) else without_duplicates(X))
-        return self.kind.of_classes(model, X, self.n_classes)
+        if isinstance(model, PairwiseModel):
+            model, X = model.estimator, model.cut(X)
+        if overwrites(model):
+            X = take_part(X, np.arange(n_samples(X)), copy=True)
+        return self.kind.of_classes(model, with_names_of(model, X), self.n_classes)
 
 
 def fit_native(

@@ -56,7 +56,7 @@ def choose(
     ----------
     candidates : sequence of types of Calibration
         From the simplest to the least simple. The first is chosen whose mean loss is at most a
-        quarter of a standard error above the lowest. The standard error is that of the difference of both.
+        quarter of a standard error above the lowest. It is that of the difference of both.
     scores : OutOfSampleScores
         Their sample weights count as repeated rows.
     most_entries, most_columns : int

@@ -22,7 +22,7 @@ from manyclass.banks.svm.kernels import Kernel
 from manyclass.batches import Stream
 from manyclass.calibration import CALIBRATIONS, Unchanged
 from manyclass.calibration.choosing import Choice
-from manyclass.calibration.report import CalibrationReport
+from manyclass.calibration.explained import CalibrationReport
 from manyclass.classifier import CoupledClassifier
 from manyclass.combiners import base as combiners
 from manyclass.combiners.reliability import Neighbours, Reliability

@@ -95,7 +95,9 @@ def normalise(logits):
     """Replace logits (n, k) by probabilities."""
     n, k = logits.shape
     for s in range(n):
-        highest, total = logits[s].max(), 0.0
+        highest, total = -np.inf, 0.0
+        for i in range(k):
+            highest = max(highest, logits[s, i])
         for i in range(k):
             logits[s, i] = np.exp(logits[s, i] - highest)
             total += logits[s, i]
