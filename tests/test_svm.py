@@ -328,7 +328,9 @@ UNTRUSTED = {
     "sigmoid": CoupledSVC(kernel="sigmoid", gamma=0.3),
     "callable": CoupledSVC(kernel=cosines),
     "unfinished": CoupledSVC(gamma=0.05, max_iter=1),
-    "no closed form": CoupledClassifier(LogisticRegression(), calibration="sigmoid", cv="loo"),
+    "no closed form": CoupledClassifier(
+        LogisticRegression(), calibration="sigmoid", cv="loo", with_native=False
+    ),
 }
 
 
