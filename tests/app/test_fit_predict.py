@@ -130,7 +130,7 @@ class TestFit:
         a, b = (fit_file("iris", None, tmp_path / name, **options) for name in ("a", "b"))
         frame, _ = read_table("iris")
         assert_array_equal(a.predict_proba(frame), b.predict_proba(frame))
-        assert a[-1].combiner == "kl"
+        assert a[-1].combiner_.key == "kl"
 
     def test_labels_only(self, tmp_path, capsys):
         run(fitting, "iris", "-o", tmp_path / "m.skops", "--combiner", "max-wins")
