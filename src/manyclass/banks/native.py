@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 
 from manyclass._lib.arrays import Flags, Floats, Places
 from manyclass._lib.rows import by_rows, take_part, with_narrow_indices, without_duplicates
-from manyclass._lib.sklearn import check_fit_params, n_samples
+from manyclass._lib.sklearn import check_fit_params
 from manyclass.banks.base import (
     Bank,
     PairwiseModel,

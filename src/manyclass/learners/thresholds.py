@@ -155,7 +155,7 @@ class ThresholdOptimized(RoutingMixin, BinaryMixin, BaseEstimator):
     >>> round(binary.fit(X[50:], y[50:]).threshold_)
     1
     >>> CoupledClassifier(binary, combiner="ht").fit(X, y).score(X, y)
-    0.987
+    0.98
     """
 
     def __init__(self, estimator=None, criterion: Criterion = "error", cv=None):

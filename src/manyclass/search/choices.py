@@ -205,11 +205,11 @@ class SmallestC(Choice):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.model_selection import GridSearchCV
-    >>> from manyclass import CoupledSVC
+    >>> from sklearn.svm import SVC
     >>> from manyclass.search import SmallestC
     >>> X, y = load_iris(return_X_y=True)
     >>> choice = SmallestC(accuracy="score")
-    >>> search = GridSearchCV(CoupledSVC(gamma=0.1), {"C": [0.1, 1, 10]}, refit=choice)
+    >>> search = GridSearchCV(SVC(gamma=0.1), {"C": [0.1, 1, 10]}, refit=choice)
     >>> search.fit(X, y).best_params_  # C=10 has the same error
     {'C': 1}
     """
