@@ -462,8 +462,8 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
     >>> model = CoupledClassifier(SVC()).fit(X, y)
     >>> model.predict_proba(X[[0, 70, 133]]).round(2)
     array([[1.  , 0.  , 0.  ],
-           [0.  , 0.55, 0.45],
-           [0.  , 0.37, 0.63]])
+           [0.  , 0.52, 0.48],
+           [0.  , 0.28, 0.72]])
     """
 
     def __init__(

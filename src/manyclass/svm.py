@@ -112,9 +112,9 @@ class CoupledSVC(CoupledBase):
     >>> X, y = load_iris(return_X_y=True)
     >>> model = CoupledSVC(C=10, gamma="scale").fit(X, y)
     >>> model.predict_proba(X[[0, 70, 133]]).round(2)
-    array([[0.99, 0.  , 0.  ],
-           [0.  , 0.51, 0.49],
-           [0.  , 0.46, 0.54]])
+    array([[1.  , 0.  , 0.  ],
+           [0.  , 0.57, 0.43],
+           [0.  , 0.51, 0.49]])
     """
 
     def __init__(

@@ -98,9 +98,9 @@ class BoostedNaiveBayes(BinaryMixin, OnCells):
            [0.71, 0.29],
            [0.04, 0.96]])
     >>> CoupledClassifier(model, combiner="ht").fit(X, y).predict_proba(X[[0, 70, 77]]).round(2)
-    array([[0.99, 0.01, 0.  ],
-           [0.  , 0.56, 0.43],
-           [0.  , 0.61, 0.38]])
+    array([[1.  , 0.  , 0.  ],
+           [0.  , 0.73, 0.27],
+           [0.  , 0.79, 0.21]])
     """
 
     def __init__(

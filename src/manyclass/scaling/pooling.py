@@ -53,10 +53,13 @@ def fit_weights(features: Floats, y: Places, sample_weight: Floats, ridge: float
         decrement, share = float(gradient @ step), 1.0
         while True:
             there = evaluate(theta - share * step)
-            if there[0] <= loss - 1e-4 * share * decrement or share < 1e-8:
+            rounding = 1e-14 * (1.0 + loss)
+            if there[0] <= loss - 1e-4 * share * decrement + rounding or share < 1e-8:
                 break
             share /= 2.0
-        if not decrement > 1e-12 * (1.0 + loss) or share < 1e-8:
+        if share < 1e-8:
             break
         theta, (loss, log_p, away) = theta - share * step, there
+        if not decrement > 1e-12 * (1.0 + loss):
+            break
     return theta
