@@ -9,6 +9,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from all_pairs import checks_in_turn
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -26,7 +27,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC, codes
@@ -512,18 +512,20 @@ class TestReport:
 # -- scikit-learn ----------------------------------------------------------------------
 
 
-@parametrize_with_checks(
+# CoupledClassifier() and CoupledSVC() have all checks in test_contracts and test_svm.
+@checks_in_turn(
+    [CoupledClassifier(code="native")],
     [
-        CoupledClassifier(code="native"),
         CoupledClassifier(GaussianNB(), code="native"),
         CoupledClassifier(LinearSVC(), code="native", scaling="temperature"),
+    ],
+    [
         CoupledClassifier(with_native=False),
         CoupledClassifier(GaussianNB(), with_native=True),
         CoupledClassifier(scaling="temperature"),
         CoupledClassifier(scaling=None),
-        CoupledSVC(scaling="temperature"),
-        CoupledSVC(scaling=None),
-    ]
+    ],
+    [CoupledSVC(scaling="temperature"), CoupledSVC(scaling=None)],
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

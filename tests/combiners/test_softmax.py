@@ -10,6 +10,7 @@ import naive_softmax as naive
 import numpy as np
 import pandas as pd
 import pytest
+from all_pairs import checks_in_turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -26,7 +27,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, codes
@@ -855,13 +855,15 @@ class TestInAClassifier:
             assert log_loss(data.y[test], p) < 0.3
 
 
-@parametrize_with_checks(
+@checks_in_turn(
     [
         CoupledClassifier(LogisticRegression(), combiner="softmax-simplified", cv=2),
         CoupledClassifier(LogisticRegression(), combiner=Softmax(C=1.0), code="one-vs-rest", cv=2),
+    ],
+    [
         CoupledClassifier(LogisticRegression(), combiner="softmax", cv=3),
         CoupledClassifier(SVC(), combiner="softmax", code="one-vs-rest", cv=3),
-    ]
+    ],
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
