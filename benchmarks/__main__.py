@@ -46,8 +46,6 @@ TABLES = (
     | clusters.TABLES
     | first_use.TABLES
 )
-EXCERPT = "svm-quality-excerpt"
-"""A few rows and columns of the table svm-quality, for the README."""
 
 
 def main() -> None:
@@ -82,14 +80,10 @@ def write_pages(names: Iterable[str]) -> None:
             text = page.read_text("utf-8")
             if (new := with_table(text, name, stored(name))) != text:
                 replace_file(page, new)
-        if name == "svm-quality":
-            write_pages([EXCERPT])
 
 
 def stored(name: str) -> str:
     """Return a table as its last run stored it."""
-    if name == EXCERPT:
-        return svm_quality.excerpt(stored("svm-quality"))
     return (RESULTS / f"{name}.md").read_text("utf-8").strip()
 
 

@@ -16,7 +16,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
 from experiments import datasets
-from experiments.pages import markdown_table
 from manyclass import CoupledSVC
 
 SETS = (
@@ -40,9 +39,6 @@ PROBABILITY, SIGMOID = "SVC(probability=True)", "CalibratedClassifierCV, sigmoid
 TEMPERATURE, OURS = "CalibratedClassifierCV, temperature", "CoupledSVC"
 ROBUST = "CoupledSVC, robust-sigmoid"
 PEERS = (PROBABILITY, SIGMOID, TEMPERATURE)
-# The excerpt for the README: large gains, the usual, and a set where we are not ahead.
-EXCERPT_SETS = ("soybean", "digits", "letter", "pendigits", "dna", "geometric mean")
-EXCERPT_COLUMNS = ("log-loss", OURS, PROBABILITY, SIGMOID)
 
 
 def models(params: dict[str, object] = PARAMS) -> dict[str, object]:
@@ -151,15 +147,6 @@ def quality() -> list[list[str]]:
         )
         print("   ", rows[-1], file=sys.stderr, flush=True)
     return [*rows, ["geometric mean of ours / theirs", "1", *means(losses), *[""] * 5]]
-
-
-def excerpt(table: str) -> str:
-    """Return some rows and columns of the stored table svm-quality."""
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
-    header, body = lines[0], lines[2:]
-    at = [next(i for i, h in enumerate(header) if h.startswith(c)) for c in EXCERPT_COLUMNS]
-    rows = [next(row for row in body if row[0].startswith(name)) for name in EXCERPT_SETS]
-    return markdown_table([header[i] for i in at], [[row[i] for i in at] for row in rows])
 
 
 def quality_by_penalty() -> list[list[str]]:

@@ -56,7 +56,7 @@ def test_pages_show_the_stored_tables(page):
 
 def test_every_table_is_on_the_page_of_benchmarks():
     shown = {name for name, _ in SHOWN.findall(benchmarks.PAGES[0].read_text("utf-8"))}
-    assert shown == set(benchmarks.TABLES)
+    assert {name for name in shown if not name.startswith("quality-")} == set(benchmarks.TABLES)
 
 
 def test_stored_tables_have_the_present_headers():
@@ -66,11 +66,9 @@ def test_stored_tables_have_the_present_headers():
 
 
 def test_the_excerpt_names_a_set_where_we_are_not_ahead():
-    rows = [
-        line.strip("| ").split(" | ") for line in benchmarks.stored(benchmarks.EXCERPT).splitlines()
-    ]
-    ratios = [float(row[1]) / min(map(float, row[2:])) for row in rows[2:-1]]
-    assert len(rows) <= 10 and max(ratios) >= 1
+    lines = benchmarks.stored("quality-svm-core-excerpt").splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines]
+    assert len(rows) <= 10 and max(float(row[-1]) for row in rows[2:]) >= 1
 
 
 def test_a_table_is_written_between_its_markers():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 
+from benchmarks.__main__ import write_pages
 from benchmarks.quality import results, tables
 from benchmarks.quality.official import official
 from benchmarks.quality.run import OURS, jobs_of, run
@@ -32,7 +33,9 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--scale", choices=SCALES, required=True)
     _add_options(one)
     one.set_defaults(command=_run)
-    table = commands.add_parser("table", help="print and store the tables")
+    table = commands.add_parser(
+        "table", help="print and store the tables, and write them into the pages"
+    )
     table.add_argument("--labels", nargs="*", help="names of ours to show (default: all)")
     table.set_defaults(command=_table)
     commands.add_parser("tidy", help="sort the files").set_defaults(command=_tidy)
@@ -65,7 +68,7 @@ def _run(arguments: argparse.Namespace) -> None:
 
 def _table(arguments: argparse.Namespace) -> None:
     for group, scale in results.stored():
-        tables.make(group, scale, arguments.labels)
+        write_pages(tables.make(group, scale, arguments.labels))
 
 
 def _tidy(arguments: argparse.Namespace) -> None:

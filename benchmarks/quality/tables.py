@@ -23,6 +23,7 @@ from manyclass._lib.files import replace_file
 LOST = 1.02
 """Ours / theirs above which a comparison counts as lost."""
 BEFORE = "before"
+EXCERPT = ("soybean", "letter", "satimage", "mnist5k", "pendigits", "geometric mean")
 PLAIN = (
     "itself",
     "probability",
@@ -315,15 +316,29 @@ def tables_of(figures: Figures, group: str) -> dict[str, Table]:
     }
     if group == "learners":
         tables["learners"] = by_learner(figures)
+    else:
+        tables["excerpt"] = excerpt(*tables["sets"])
     return tables
 
 
-def make(group: str, scale: str, labels: list[str] | None = None) -> None:
-    """Print the tables of a file, and store each as ``quality-GROUP-SCALE-NAME.md``."""
-    rows = results.read(results.path_of(group, scale)).values()
+def excerpt(header: list[str], rows: list[list[str]]) -> Table:
+    """Return a few rows and columns for the README: large gains, the usual, and none."""
+    columns = [header[0], "ours", "SVC(probability=True)", "SVC(probability=True), SMS"]
+    columns += ["CalibratedClassifierCV", "ours / best"]
+    at = [header.index(name) for name in columns if name in header]
+    names = [header[i].replace("ours", "CoupledSVC", 1) for i in at]
+    shown = [row for row in rows if row[0].split(" (")[0] in EXCERPT]
+    return names, [[row[i] for i in at] for row in shown]
+
+
+def make(group: str, scale: str, labels: list[str] | None = None) -> list[str]:
+    """Print the tables of a file, store each as ``quality-GROUP-SCALE-NAME.md``, return names."""
+    rows, made = results.read(results.path_of(group, scale)).values(), []
     if not rows:
-        return
+        return made
     for name, (header, body) in tables_of(figures_of(rows, group, labels), group).items():
         table = markdown_table(header, body)
         print(f"\nquality-{group}-{scale}-{name}\n\n{table}")
         replace_file(results.FOLDER / f"quality-{group}-{scale}-{name}.md", table + "\n")
+        made.append(f"quality-{group}-{scale}-{name}")
+    return made
