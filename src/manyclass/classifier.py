@@ -65,10 +65,13 @@ NATIVE = "native"
 def rows_for_scaling(k: int, n_columns: int) -> int:
     """Return the number of rows that the scaling is fitted on.
 
-    5000, or fewer if that is more than ten million scores (2020 for one-vs-one with 100
-    classes), but at least 1000.
+    5000. Fewer if column effects need more than 25 million products for each step (2958 for
+    one-vs-one with 26 classes), but at least 2000. Still fewer if that is more than ten million
+    scores, but at least 1000.
     """
-    return min(5000, max(1000, 10_000_000 // max(n_columns, 4 * k)))
+    by_time = max(2000, 25_000_000 // (k * n_columns))
+    by_memory = max(1000, 10_000_000 // max(n_columns, 4 * k))
+    return min(5000, by_time, by_memory)
 
 
 class CoupledBase(Predictions, ABC):

@@ -30,6 +30,9 @@ class Calibration(ABC):
 
     name: ClassVar[str]
     """Its name as a parameter of classifiers, and in reports."""
+    enough_of_a_class: ClassVar[float] = 100.0
+    """Average number of samples of a class from which it does not overfit its own scores. A choice:
+    two or three parameters of a column hardly notice one of them more or less."""
 
     def fit(self, scores: Floats, sides: Code, weights: Floats) -> Calibration:
         """Fit every column on out-of-sample scores.

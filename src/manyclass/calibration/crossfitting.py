@@ -35,13 +35,16 @@ def left_out_probabilities(
     """Yield some rows at a time, and their probabilities by calibrations fitted without them.
 
     A calibration overfits its own training scores: its probabilities for them are too good, and
-    a scaling fitted on these would be too confident.
+    a scaling fitted on these would be too confident. With enough samples of a class, on average,
+    the calibration of all samples is used, if it has few parameters.
 
     ``calibration`` is fitted on all samples; None if the scores are probabilities. ``rows`` have
     scores in all columns. Rows that no fold leaves out are skipped, if there are others.
     """
-    if calibration is None:
-        return _probabilities(None, scores, rows)
+    in_use = class_sizes(scores.y, len(scores.code), scores.weights)
+    enough = getattr(calibration, "enough_of_a_class", 0.0) * np.count_nonzero(in_use)
+    if calibration is None or in_use.sum() >= enough:
+        return _probabilities(calibration, scores, rows)
     return crossfitted_probabilities(type(calibration), scores, rows, otherwise=calibration)
 
 

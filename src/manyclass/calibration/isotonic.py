@@ -25,6 +25,7 @@ class Isotonic(Calibration):
     """
 
     name = "isotonic"
+    enough_of_a_class = float("inf")
 
     def _allocate(self, n_columns):
         self.curves_ = []  # knots and levels of each column: lines are drawn between them

@@ -1,4 +1,4 @@
-"""The exponential in plain arithmetic, so that the compiler can vectorise loops over it."""
+"""The exponential and the logarithm in plain arithmetic, so that loops over them are vectorised."""
 
 from math import log
 
@@ -13,6 +13,8 @@ PER_LOG2 = 1.0 / log(2.0)  # log2(e)
 LOG2_HIGH = float.fromhex("0x1.62e42fefa3800p-1")  # the first digits of log(2): its multiples
 LOG2_LOW = float.fromhex("0x1.ef35793c76730p-45")  # up to 2^10 are exact. And the other digits
 ROUNDER = 1.5 * 2.0**52  # x + ROUNDER has the integer nearest to x in its lowest bits
+HALF_ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
+ROUNDER_BITS = 0x4338000000000000  # the bits of ROUNDER: adding an integer adds it to the number
 POLYNOMIAL = tuple(
     float.fromhex(number)
     for number in (
@@ -64,3 +66,21 @@ def exponential(v):
     y = ((((y * x + C[4]) * x + C[3]) * x + C[2]) * x + C[1]) * x + C[0]
     y = (y * x + 1.0) * x + 1.0
     return _number(_bits(y) + (_bits(shifted) << 52))
+
+
+@fused_kernel
+def logarithm(v):
+    """Return log(v) for positive normal numbers, to 1e-15.
+
+    log(v) = e log 2 + log(m) with m within [sqrt(1/2), sqrt(2)), and log(m) = 2 artanh(s) with
+    s = (m - 1) / (m + 1), by its series: ten terms, as |s| < 0.172.
+    """
+    e = (_bits(v) - HALF_ROOT) >> 52
+    m = _number(_bits(v) - (e << 52))
+    power = _number(e + ROUNDER_BITS) - ROUNDER
+    s = (m - 1.0) / (m + 1.0)
+    q = s * s
+    y = ((q / 21.0 + 1.0 / 19.0) * q + 1.0 / 17.0) * q + 1.0 / 15.0
+    y = (((y * q + 1.0 / 13.0) * q + 1.0 / 11.0) * q + 1.0 / 9.0) * q + 1.0 / 7.0
+    y = ((y * q + 1.0 / 5.0) * q + 1.0 / 3.0) * q
+    return power * LOG2_HIGH + (2.0 * s + (2.0 * s * y + power * LOG2_LOW))
