@@ -261,10 +261,10 @@ class TestClassifier:
 
 def test_rows_for_the_scaling():
     assert rows_for_scaling(10, 45) == 5000
-    assert rows_for_scaling(26, 325) == 5000
-    assert rows_for_scaling(100, 4950) == 2020
+    assert rows_for_scaling(26, 325) == 2958
+    assert rows_for_scaling(100, 4950) == 2000
     assert rows_for_scaling(200, 19900) == 1000
-    assert rows_for_scaling(1000, 150) == 2500
+    assert rows_for_scaling(1000, 150) == 2000
 
 
 # -- linear models without models ------------------------------------------------------

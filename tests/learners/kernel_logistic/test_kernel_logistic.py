@@ -10,6 +10,7 @@ import naive_logistic
 import numpy as np
 import pandas as pd
 import pytest
+from all_pairs import checks_in_turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from logistic_problems import KERNELS, cancer, cosines, gram_of, iris_pair
@@ -24,7 +25,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, codes
@@ -615,13 +615,13 @@ def of_scikit_learn(estimator):
     return {"check_decision_proba_consistency": "it gives a matrix that is not square"}
 
 
-@parametrize_with_checks(
+@checks_in_turn(
+    [KernelLogisticRegression()],
+    [KernelLogisticRegression(kernel="precomputed")],
     [
-        KernelLogisticRegression(),
         KernelLogisticRegression(kernel="linear"),
         KernelLogisticRegression(kernel="poly", degree=2, coef0=1.0),
         KernelLogisticRegression(kernel="sigmoid"),
-        KernelLogisticRegression(kernel="precomputed"),
         CoupledClassifier(KernelLogisticRegression()),
     ],
     expected_failed_checks=of_scikit_learn,
