@@ -26,7 +26,7 @@ def test_every_case_is_recorded():
     assert list(record.cases) == list(CASES)
 
 
-# Every third case: ``python tests/record.py --compare`` computes them all.
+# Every sixth case: ``python tests/record.py --compare`` computes them all.
 @pytest.mark.parametrize("name", list(CASES)[::6])
 def test_as_recorded(name):
     was, now = record.machine["scikit-learn"], here["scikit-learn"]
