@@ -23,6 +23,7 @@ from manyclass._lib.files import replace_file
 LOST = 1.02
 """Ours / theirs above which a comparison counts as lost."""
 BEFORE = "before"
+# For the README: large gains, the usual, and none.
 EXCERPT = ("soybean", "letter", "satimage", "mnist5k", "pendigits", "geometric mean")
 PLAIN = (
     "itself",
@@ -317,18 +318,20 @@ def tables_of(figures: Figures, group: str) -> dict[str, Table]:
     if group == "learners":
         tables["learners"] = by_learner(figures)
     else:
-        tables["excerpt"] = excerpt(*tables["sets"])
+        tables["narrow"] = narrow(*tables["sets"])
+        header, rows = tables["narrow"]
+        some = [row for row in rows if row[0].split(" (")[0] in EXCERPT]
+        tables["excerpt"] = header, some
     return tables
 
 
-def excerpt(header: list[str], rows: list[list[str]]) -> Table:
-    """Return a few rows and columns for the README: large gains, the usual, and none."""
+def narrow(header: list[str], rows: list[list[str]]) -> Table:
+    """Return the columns that most readers want."""
     columns = [header[0], "ours", "SVC(probability=True)", "SVC(probability=True), SMS"]
     columns += ["CalibratedClassifierCV", "ours / best"]
     at = [header.index(name) for name in columns if name in header]
     names = [header[i].replace("ours", "CoupledSVC", 1) for i in at]
-    shown = [row for row in rows if row[0].split(" (")[0] in EXCERPT]
-    return names, [[row[i] for i in at] for row in shown]
+    return names, [[row[i] for i in at] for row in rows]
 
 
 def make(group: str, scale: str, labels: list[str] | None = None) -> list[str]:
