@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from manyclass.calibration import Calibration
 from manyclass.calibration.crossfitting import left_out_probabilities
-from manyclass.classifier import rows_for_scaling
 from manyclass.combiners.base import Combiner
 from manyclass.scaling import Temperature
+from manyclass.scaling.structured import rows_for_scaling
 from manyclass.scores.out_of_sample import OutOfSampleScores
 
 Floats = NDArray[np.float64]

@@ -25,11 +25,11 @@ from manyclass.banks.base import ConstantModel
 from manyclass.banks.by_column import column_batches
 from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
 from manyclass.calibration.base import pool_scores
-from manyclass.classifier import rows_for_scaling
 from manyclass.combiners.coupling import LeastSquares, pairwise
 from manyclass.combiners.coupling.base import column_lists
 from manyclass.combiners.coupling.kernels.by_block import couple_wlw2
 from manyclass.predicting import RowBlocks
+from manyclass.scaling.structured import rows_for_scaling
 from manyclass.scores.crossfit import CrossFittedScores
 from manyclass.scores.folds import make_folds
 

@@ -33,6 +33,7 @@ from manyclass.banks import ConstantModel, ScoreKind
 from manyclass.banks.partial_fit import bank_of, new_learners, sides_in, teach
 from manyclass.calibration import Sigmoid
 from manyclass.calibration.plan import Plan
+from manyclass.codes.build import NATIVE
 from manyclass.combiners.base import Combiner
 from manyclass.predicting import Predictions
 from manyclass.scores.out_of_sample import DenseScores, OutOfSampleScores
@@ -61,7 +62,7 @@ class Stream:
 
 
 def _learns_in_batches(self) -> bool:
-    native = isinstance(self.code, str) and self.code == "native"
+    native = isinstance(self.code, str) and self.code == NATIVE
     return hasattr(self._base_estimator(), "partial_fit") and not native
 
 

@@ -48,30 +48,17 @@ from manyclass.calibration.crossfitting import (
 )
 from manyclass.calibration.explained import CalibrationReport
 from manyclass.calibration.plan import Plan, make_plan
+from manyclass.codes.build import NATIVE
 from manyclass.combiners.base import Combiner, own_copy
 from manyclass.combiners.coupling.base import CouplingRule, warn_unconverged, warn_undetermined
 from manyclass.predicting import Predictions
 from manyclass.scaling import StructuredScaling
 from manyclass.scaling.given import normalised
 from manyclass.scaling.rare import least_probabilities
+from manyclass.scaling.structured import rows_for_scaling
 from manyclass.scaling.temperature import FLOOR
 from manyclass.scores.leave_one_out import FitPart
 from manyclass.scores.out_of_sample import OutOfSampleScores
-
-NATIVE = "native"
-"""The name of no code: the learner's own multiclass model."""
-
-
-def rows_for_scaling(k: int, n_columns: int) -> int:
-    """Return the number of rows that the scaling is fitted on.
-
-    5000. Fewer if column effects need more than 25 million products for each step (2958 for
-    one-vs-one with 26 classes), but at least 2000. Still fewer if that is more than ten million
-    scores, but at least 1000.
-    """
-    by_time = max(2000, 25_000_000 // (k * n_columns))
-    by_memory = max(1000, 10_000_000 // max(n_columns, 4 * k))
-    return min(5000, by_time, by_memory)
 
 
 class CoupledBase(Predictions, ABC):

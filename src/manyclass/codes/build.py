@@ -151,6 +151,8 @@ _FAMILIES = {
 }
 
 NAMES = tuple(_FAMILIES)
+NATIVE = "native"
+"""The name of no code: the learner's own multiclass model."""
 
 
 def by_name(name: str, k: int, random_state: Seed = None) -> Code:

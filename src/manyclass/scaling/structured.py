@@ -222,3 +222,15 @@ class StructuredScaling(BaseEstimator):
         z = np.empty(features.shape[1:])
         pool(features, self.weights_, self.share_, z)
         return z
+
+
+def rows_for_scaling(k: int, n_columns: int) -> int:
+    """Return the number of rows that the scaling is fitted on.
+
+    5000. Fewer if column effects need more than 25 million products for each step (2958 for
+    one-vs-one with 26 classes), but at least 2000. Still fewer if that is more than ten million
+    scores, but at least 1000.
+    """
+    by_time = max(2000, 25_000_000 // (k * n_columns))
+    by_memory = max(1000, 10_000_000 // max(n_columns, 4 * k))
+    return min(5000, by_time, by_memory)
