@@ -20,25 +20,26 @@ help: ## Print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 demo: $(VENV)/.installed-app ## See it work on the bundled data
-	$(BIN)/manyclass compare
+	$(BIN)/manyclass demo
 
+# All tests of a file run in the same process, which fits its models and compiles its kernels once.
+# Bytecode is kept, even if the environment says otherwise: tests start Python many times.
+test: export PYTHONDONTWRITEBYTECODE =
 test: lint $(VENV)/.installed-test ## Lint, types, tests and doctests
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile
 
 test-long: $(VENV)/.installed-test ## Check the papers' claims that hold (some minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto experiments/long
 
-# Compiled code is invisible to coverage. The tests of rooms with kernels run a second time with the
-# kernels as plain Python (tests/without_jit.py); the lines of both runs are combined. Failures are
-# ignored here (tracing changes times and memory): `make test` judges.
-KERNEL_TESTS := tests/calibration tests/combiners/coupling tests/learners tests/_lib/test_rows.py \
-	tests/_lib/test_duplicate_entries.py tests/_lib/test_sparse_numbers.py
+# Compiled code is invisible to coverage. The tests of kernels run a second time with the kernels as
+# plain Python (tests/without_jit.py); the lines of both runs are combined. Failures are ignored
+# here (tracing changes times and memory): `make test` judges.
 coverage: export OMP_NUM_THREADS = 1
 coverage: export OPENBLAS_NUM_THREADS = 1
 coverage: $(VENV)/.installed-test ## Lines and branches of the package that tests reach (long)
 	rm -rf build/coverage && mkdir -p build/coverage
-	-$(BIN)/python -m coverage run -m pytest -q -n auto src tests
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run tests/without_jit.py $(KERNEL_TESTS)
+	-$(BIN)/python -m coverage run -m pytest -q -n auto --dist loadfile src tests
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run tests/without_jit.py
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report --skip-covered --skip-empty
 	@echo "lines and branches covered: $$($(BIN)/python -m coverage report --format=total) %"

@@ -21,8 +21,10 @@ from benchmarks import (
     first_use,
     kernel_logistic,
     leave_one_out,
+    limited_learners,
     many_classes,
     probabilities,
+    scaling_costs,
     softmax,
     svm,
     svm_quality,
@@ -33,11 +35,16 @@ from manyclass.app.report import text_table
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-PAGES = (ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "migration.md", ROOT / "README.md")
+PAGES = (
+    ROOT / "docs" / "benchmarks.md",
+    ROOT / "docs" / "migration_details.md",
+    ROOT / "README.md",
+)
 TABLES = (
     probabilities.TABLES
     | svm_quality.TABLES
     | svm.TABLES
+    | scaling_costs.TABLES
     | leave_one_out.TABLES
     | coupling.TABLES
     | kernel_logistic.TABLES
@@ -46,6 +53,9 @@ TABLES = (
     | clusters.TABLES
     | first_use.TABLES
 )
+
+# Not measured yet: these have no place on a page. Once they are, they belong to TABLES.
+PENDING = many_classes.PENDING | limited_learners.PENDING
 
 
 def main() -> None:
@@ -56,9 +66,10 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     names = arguments.names or list(TABLES)
-    unknown = [name for name in names if name not in TABLES]
+    known = TABLES | PENDING
+    unknown = [name for name in names if name not in known]
     if unknown:
-        parser.error(f"no benchmark {unknown[0]!r}: choose from {', '.join(TABLES)}")
+        parser.error(f"no benchmark {unknown[0]!r}: choose from {', '.join(known)}")
     for name in names:
         if not arguments.pages:
             measure(name)
@@ -67,7 +78,7 @@ def main() -> None:
 
 def measure(name: str) -> None:
     """Run a benchmark, print its table and store it."""
-    make, header = TABLES[name]
+    make, header = (TABLES | PENDING)[name]
     rows = make()
     print(f"\n{name}\n\n{text_table(header, rows)}", flush=True)
     replace_file(RESULTS / f"{name}.md", markdown_table(header, rows) + "\n")

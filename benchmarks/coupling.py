@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 from sklearn.svm import SVC
 
+from benchmarks.libsvm_peer import libsvm_couple
 from benchmarks.peers import printed_compiled, printed_numpy, square, wlw2_numpy
 from benchmarks.timing import interleave
 from experiments import datasets
@@ -29,29 +30,40 @@ def svm_probabilities(name: str, n_train: int, n_test: int) -> tuple[np.ndarray,
 
 
 def delta2() -> list[list[str]]:
-    """The second rule of Wu, Lin and Weng, compared with one batched solve."""
+    """The second rule of Wu, Lin and Weng, compared with LIBSVM's C++ and one batched solve."""
     rows = []
     rng = np.random.default_rng(0)
+    peers = {"numpy": wlw2_numpy}
+    try:
+        peers["LIBSVM"] = libsvm_couple()
+    except OSError as error:
+        print(f"delta2 without LIBSVM: {error}")
     for k, n in SIZES.items():
         r = rng.uniform(0.01, 0.99, (n, k * (k - 1) // 2))
         r_square = square(r, k)
         assert np.abs(couple(r_square) - wlw2_numpy(r_square)).max() < 1e-12
-        timings = interleave(
-            {
-                "numpy": partial(wlw2_numpy, r_square),
-                "condensed": partial(couple, r, "one-vs-one"),
-                "square": partial(couple, r_square),
-                "two threads": partial(couple, r, "one-vs-one", n_jobs=2),
-            }
-        )
+        tasks = {name: partial(peer, r_square) for name, peer in peers.items()}
+        tasks |= {
+            "condensed": partial(couple, r, "one-vs-one"),
+            "square": partial(couple, r_square),
+            "two threads": partial(couple, r, "one-vs-one", n_jobs=2),
+        }
+        timings = interleave(tasks)
         speed = {name: n / timing.median for name, timing in timings.items()}
+        ratio = {
+            (name, peer): f"{speed[name] / speed[peer]:.1f}x" if peer in speed else "-"
+            for name in ("condensed", "square")
+            for peer in ("LIBSVM", "numpy")
+        }
         rows.append(
             [
                 f"wlw2, k = {k}",
+                f"{speed['LIBSVM']:,.0f}" if "LIBSVM" in speed else "-",
                 f"{speed['numpy']:,.0f}",
                 f"{speed['condensed']:,.0f}",
-                f"{speed['condensed'] / speed['numpy']:.1f}x",
-                f"{speed['square'] / speed['numpy']:.1f}x",
+                ratio["condensed", "LIBSVM"],
+                ratio["square", "LIBSVM"],
+                ratio["condensed", "numpy"],
                 f"{timings['condensed'].best / timings['two threads'].best:.2f}x",
                 f"±{100 * max(t.spread for t in timings.values()):.0f} %",
             ]
@@ -127,10 +139,12 @@ TABLES = {
         delta2,
         [
             "rows per second",
+            "LIBSVM's C++",
             "numpy.linalg.solve",
             "manyclass",
-            "manyclass / numpy",
+            "manyclass / LIBSVM",
             "the same, (n, k, k) input",
+            "manyclass / numpy",
             "speed-up on two threads",
             "spread",
         ],

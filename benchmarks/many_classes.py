@@ -1,6 +1,9 @@
 """How times, memory and log-loss grow with the number of classes and columns.
 
-    python -m benchmarks many-classes
+    python -m benchmarks many-classes        # one-vs-one and random codes
+    python -m benchmarks class-trees         # class trees and the multinomial model
+    python -m benchmarks extreme-classes     # the five best of up to 10,000 classes
+    python -m benchmarks class-trees-sets    # class trees and one-vs-one, three sets, two learners
 
 The classes are words of two or three letters. The features of the letters are put side by side, so
 the features are real and there are as many classes as words. Each class has 20 or 40 training rows.
@@ -20,12 +23,15 @@ import warnings
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.multiclass import OneVsOneClassifier, OutputCodeClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from benchmarks.memory import rise_of
 from experiments import datasets
 from manyclass import CoupledClassifier, codes, couple
+from manyclass.codes import ClassTrees
 
 N_TEST = 2000
 # Code, letters of the alphabet, letters of a word, training rows of a class.
@@ -62,6 +68,8 @@ def words(alphabet: int, length: int, n_of_class: int):
 
 
 def make_model(name: str, code: str, k: int):
+    if code == "class-trees" and name == "CoupledClassifier":
+        return CoupledClassifier(code=code, random_state=0)
     if name == "CoupledClassifier":
         combiner = "wlw2" if code == "one-vs-one" else "least-squares"
         return CoupledClassifier(code=code, combiner=combiner, random_state=0)
@@ -74,6 +82,8 @@ def make_model(name: str, code: str, k: int):
 
 
 def n_columns(code: str, k: int) -> int:
+    if code == "class-trees":
+        return 4 * (k - 1)
     return k * (k - 1) // 2 if code == "one-vs-one" else int(np.ceil(15 * np.log2(k)))
 
 
@@ -103,6 +113,7 @@ def warm_up() -> None:
     couple(rng.random((8, 66 * 65 // 2)), code="one-vs-one")
     X, y = rng.normal(size=(60, 3)), np.arange(60) % 3
     CoupledClassifier().fit(X, y).predict_proba(X)
+    CoupledClassifier(code="class-trees", random_state=0).fit(X, y).predict_proba(X)
 
 
 def costs(task) -> tuple[float, float]:
@@ -146,6 +157,124 @@ def as_row(name: str, code: str, k: int, found: dict[str, float]) -> list[str]:
     ]
 
 
+# Letters of the alphabet, letters of a word, training rows of a class.
+TREE_SIZES = ((7, 2, 40), (14, 2, 40), (10, 3, 20))
+
+
+def trees() -> list[list[str]]:
+    """Compare class trees with the multinomial model, with default parameters."""
+    rows = []
+    for alphabet, length, n_of_class in TREE_SIZES:
+        sizes, k = (alphabet, length, n_of_class), alphabet**length
+        ours = elsewhere("CoupledClassifier", "class-trees", *sizes)
+        theirs = elsewhere("LogisticRegression", "", *sizes)
+        print(f"    {k} {ours} {theirs}", file=sys.stderr, flush=True)
+        cells = [f"{found['fit s']:.1f}" for found in (ours, theirs)]
+        cells += [f"{100 * found['error']:.1f}" for found in (ours, theirs)]
+        cells += [f"{found['log-loss']:.3f}" for found in (ours, theirs)]
+        ratios = [ours[name] / theirs[name] for name in ("log-loss", "fit s")]
+        rows.append(
+            [str(k), str(n_columns("class-trees", k)), *cells, *(f"{r:.2f}" for r in ratios)]
+        )
+    return rows
+
+
+TREE_HEADER = ["k", "columns", "fit s, class trees", "fit s, multinomial"]
+TREE_HEADER += ["error %, class trees", "error %, multinomial"]
+TREE_HEADER += [
+    "log-loss, class trees",
+    "log-loss, multinomial",
+    "ratio of log-loss",
+    "ratio of fit s",
+]
+
+
+def sets(seeds: tuple[int, ...] = (0, 1)) -> list[list[str]]:
+    """Compare class trees with one-vs-one on random splits of training parts."""
+    warnings.simplefilter("ignore")
+    warm_up()
+    rows = []
+    for name in ("letter", "pendigits", "usps"):
+        for learner in (LinearSVC(), GaussianNB()):
+            found = {code: [0.0, 0.0] for code in ("one-vs-one", "class-trees")}
+            for seed in seeds:
+                X, X_test, y, y_test = part_of(name, 2000, seed)
+                for code, sums in found.items():
+                    model = CoupledClassifier(learner, code=code, random_state=0)
+                    start = time.process_time()
+                    model.fit(X, y)
+                    sums[1] += time.process_time() - start
+                    sums[0] += log_loss(y_test, model.predict_proba(X_test)) / len(seeds)
+            (pairs, pairs_s), (ours, ours_s) = found.values()
+            row = [name, type(learner).__name__, f"{pairs:.3f}", f"{ours:.3f}"]
+            rows.append([*row, f"{ours / pairs:.2f}", f"{ours_s / pairs_s:.2f}"])
+            print(f"    {rows[-1]}", file=sys.stderr, flush=True)
+    return rows
+
+
+SETS_HEADER = ["set", "learner", "log-loss, one-vs-one", "log-loss, class trees"]
+SETS_HEADER += ["ratio of log-loss", "ratio of fit s"]
+
+
+# Letters of a word, of ten: 10 to 10,000 classes with 5 training rows each.
+LENGTHS = (1, 2, 3, 4)
+EXTREME = {
+    "class tree": lambda: CoupledClassifier(code=ClassTrees(n_trees=1), cv=None, random_state=0),
+    "multinomial": lambda: LogisticRegression(max_iter=300),
+    "one-vs-rest": lambda: OneVsRestClassifier(LogisticRegression()),
+}
+
+
+def extreme(most: int = 1000) -> list[list[str]]:
+    """Measure the five best classes; the peers up to ``most`` classes."""
+    rows = []
+    for length in LENGTHS:
+        for name in EXTREME:
+            if name == "class tree" or 10**length <= most:
+                found = elsewhere("top", name, length)
+                print(f"    {10**length} {name} {found}", file=sys.stderr, flush=True)
+                cells = [f"{found[key]:.1f}" for key in ("fit s", "fit MB")]
+                cells += [f"{found['predict us']:.0f}", f"{max(found['predict MB'], 0):.0f}"]
+                rows.append([str(10**length), name, *cells, f"{100 * found['missed']:.1f}"])
+    return rows
+
+
+def measure_top(name: str, length: int) -> dict[str, float]:
+    """Fit, and find the five best classes, in this process."""
+    warnings.simplefilter("ignore")
+    warm_up()
+    X, X_test, y, y_test = words(10, length, 5)
+    small = EXTREME["class tree"]().fit(X[:50], y[:50])
+    small.predict_top(X[:50])  # compiled
+    model = EXTREME[name]()
+    fit_s, fit_mb = costs(lambda: model.fit(X, y))
+
+    def best():
+        if name == "class tree":
+            return model.predict_top(X_test, 5)[0]
+        return model.classes_[np.argsort(-model.predict_proba(X_test), axis=1)[:, :5]]
+
+    best()
+    predict_s, predict_mb = costs(best)
+    missed = float((best() != y_test[:, None]).all(axis=1).mean())
+    found = {"fit s": fit_s, "fit MB": fit_mb, "predict us": 1e6 * predict_s / len(X_test)}
+    return found | {"predict MB": predict_mb, "missed": missed}
+
+
+EXTREME_HEADER = ["k", "model", "fit s", "fit MB", "predict a row, us", "predict MB"]
+EXTREME_HEADER += ["not among the best five %"]
+
+
+def part_of(name: str, n: int, seed: int):
+    """Return X_train, X_test, y_train, y_test from the training part of a set."""
+    data = datasets.load(name)
+    own = np.ones(len(data.y), dtype=bool) if data.split is None else data.split == "train"
+    order = np.random.default_rng(seed).permutation(np.flatnonzero(own))[: n + N_TEST]
+    X, y = data.X[order].astype(np.float64), np.unique(data.y[order], return_inverse=True)[1]
+    scaler = StandardScaler().fit(X[:n])
+    return scaler.transform(X[:n]), scaler.transform(X[n:]), y[:n], y[n:]
+
+
 HEADER = [
     "code",
     "k",
@@ -159,8 +288,18 @@ HEADER = [
     "error %",
     "log-loss",
 ]
-TABLES = {"many-classes": (growth, HEADER)}
+TABLES = {
+    "many-classes": (growth, HEADER),
+    "class-trees": (trees, TREE_HEADER),
+}
+PENDING = {
+    "class-trees-sets": (sets, SETS_HEADER),
+    "extreme-classes": (extreme, EXTREME_HEADER),
+}
 
 if __name__ == "__main__":
     model_name, code_name, *sizes = sys.argv[1:]
+    if model_name == "top":
+        print(json.dumps(measure_top(code_name, int(sizes[0]))))
+        sys.exit()
     print(json.dumps(measure(model_name, code_name, *map(int, sizes))))

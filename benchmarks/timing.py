@@ -31,7 +31,10 @@ class Timing:
 
 
 def interleave(
-    tasks: Mapping[str, Callable[[], object]], rounds: int = 7, warm_up: bool = True
+    tasks: Mapping[str, Callable[[], object]],
+    rounds: int = 7,
+    warm_up: bool = True,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Timing]:
     """Run all tasks once to warm up, then in turns.
 
@@ -42,7 +45,7 @@ def interleave(
     seconds: dict[str, list[float]] = {name: [] for name in tasks}
     for _ in range(rounds):
         for name, task in tasks.items():
-            start = time.perf_counter()
+            start = clock()
             task()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(clock() - start)
     return {name: Timing(tuple(values)) for name, values in seconds.items()}

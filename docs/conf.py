@@ -50,7 +50,7 @@ exclude_patterns += [f"papers/{paper}.md" for paper in PAPERS if paper not in re
 
 myst_enable_extensions = ["colon_fence", "dollarmath", "substitution"]
 myst_substitutions = {
-    "paper_pages": "\n".join(["```{toctree}", ":maxdepth: 1", "", *reproduced, "```"])
+    "paper_pages": "\n".join(["```{toctree}", ":maxdepth: 1", "", "findings", *reproduced, "```"])
 }
 myst_heading_anchors = 3
 html_math_renderer = "mathml"  # rendered by the browser: no network, no script

@@ -1,44 +1,30 @@
-"""Run the experiments of the papers: ``python -m experiments list | run NAME``."""
+"""Run the experiments of the papers: ``python -m experiments list | run NAME | judge``."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import experiments
+from experiments import ledger
+from experiments.findings.page import write_findings
 from experiments.pages import write_page
 from experiments.runner import SCALES, run
-from manyclass.app.signals import (
-    Terminated,
-    end_process,
-    ending_in_order,
-    exit_code,
-    registered_files,
-)
+from manyclass.app.signals import end_process, run_in_order
 
 TRACKED = Path(__file__).parent
 """Folder of the tracked results, which have the size of the papers' experiments."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, for_good: bool = False) -> int:
     """Run the command line; returns the exit status."""
+    return run_in_order(lambda: _command(argv), "finished tasks are kept", for_good=for_good)
+
+
+def _command(argv: Sequence[str] | None) -> tuple[str, Callable[[], int]]:
     arguments = _parser().parse_args(argv)
-    try:
-        with ending_in_order(), registered_files():
-            return arguments.action(arguments)
-    except BrokenPipeError:  # the reader of our output has closed it, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except (ImportError, OSError, ValueError) as error:
-        print(f"experiments {arguments.command}: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt as interrupt:
-        word = "terminated" if isinstance(interrupt, Terminated) else "interrupted"
-        print(f"{word}; finished tasks are kept", file=sys.stderr)
-        return exit_code(interrupt)
+    return f"experiments {arguments.command}", lambda: arguments.action(arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -50,7 +36,13 @@ def _parser() -> argparse.ArgumentParser:
     names.set_defaults(action=list_experiments)
     one = commands.add_parser("run", help="run an experiment and write its page")
     one.add_argument("name", help="an experiment, a paper, or all")
-    one.add_argument("--scale", choices=SCALES, default="quick")
+    one.add_argument(
+        "--scale",
+        type=lambda name: "paper" if name == "full" else name,
+        choices=SCALES,
+        default="quick",
+        help="quick, or paper (also called full)",
+    )
     one.add_argument(
         "--output",
         type=Path,
@@ -58,6 +50,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     one.add_argument("--jobs", type=int, default=1, help="number of processes")
     one.set_defaults(action=run_experiments)
+    verdicts = commands.add_parser("judge", help="decide all claims from the stored results")
+    verdicts.set_defaults(action=judge)
     return parser
 
 
@@ -82,5 +76,15 @@ def run_experiments(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def judge(arguments: argparse.Namespace) -> int:
+    """Write the verdicts into the ledgers, then all pages and figures from the stored results."""
+    ledger.judge_all()
+    for paper in ledger.PAPERS:
+        title, all_of_it = experiments.of_paper(paper)
+        print(write_page(paper, title, all_of_it, "paper", TRACKED / paper))
+    print(write_findings())
+    return 0
+
+
 if __name__ == "__main__":
-    end_process(main())
+    end_process(main(for_good=True))

@@ -59,3 +59,9 @@ def all_of(answers: Iterable[bool | None]) -> bool | None:
     if False in found:
         return False
     return None if None in found or not found else True
+
+
+def reproduced(distances: Iterable[float], share: float = 0.9, near: float = 2.0) -> bool:
+    """Whether enough distances, in standard errors, are near 0."""
+    values = np.abs(np.fromiter(distances, dtype=float))
+    return bool(np.mean(values < near) >= share)

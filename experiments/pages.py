@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from experiments import ledger
 from experiments.results import SECONDS, Measurement, Results
 from experiments.runner import Experiment
 from manyclass._lib.files import replace_file
@@ -73,7 +74,8 @@ def write_page(
     replace_file(
         folder / "config.json", json.dumps({"scale": scale, "experiments": config}, indent=2) + "\n"
     )
-    parts = [f"# {title}", f"Made by `python -m experiments run {paper} --scale {scale}`."]
+    parts = [f"# {title}", *fronts(paper, everything, scale)]
+    parts.append(f"Made by `python -m experiments run {paper} --scale {scale}`.")
     note = folder / "note.md"
     if note.exists():
         parts.append(note.read_text("utf-8").strip())
@@ -82,9 +84,68 @@ def write_page(
         if rows:
             parts += [f"## {experiment.title}", experiment.section(rows, folder)]
             parts += _verdicts(experiment, rows)
+    parts += _backs(paper, everything, scale)
     page = folder / "README.md"
     replace_file(page, "\n\n".join(parts) + "\n")
     return page
+
+
+def fronts(paper: str, rows: list[Measurement], scale: str) -> list[str]:
+    """Return what a paper's page begins with: version, abstract and scoreboard."""
+    if paper not in ledger.PAPERS or scale != "paper":
+        return []
+    judged = ledger.judge(ledger.read_ledger(paper), rows)
+    abstract = (ledger.FOLDER / paper / "abstract.md").read_text("utf-8").strip()
+    return [abstract, scoreboard([judged])]
+
+
+def scoreboard(ledgers: Sequence[ledger.Ledger]) -> str:
+    """Return how many entries of each kind hold, do not hold, or cannot be told."""
+    table = []
+    for book in ledgers:
+        for kind in ledger.KINDS:
+            verdicts = [entry.verdict for entry in book.entries if entry.kind == kind]
+            counts = [str(verdicts.count(word)) for word in ledger.VERDICTS]
+            if verdicts:
+                table.append([f"{book.paper}, {kind}s", *counts])
+        total = [str(book.score()[word]) for word in ledger.VERDICTS]
+        table.append([f"**{book.paper}**", *(f"**{count}**" for count in total)])
+    return markdown_table(["", *ledger.VERDICTS], table)
+
+
+def _backs(paper: str, rows: list[Measurement], scale: str) -> list[str]:
+    """Return what a paper's page ends with: the whole ledger, and the errata."""
+    if paper not in ledger.PAPERS or scale != "paper":
+        return []
+    judged = ledger.judge(ledger.read_ledger(paper), rows)
+    table = [
+        [e.id, e.kind, _cell(e.place), f"“{_cell(e.quote)}”", e.verdict, _cell(e.shown)]
+        for e in judged.entries
+    ]
+    header = ["", "kind", "place", "the paper", "verdict", "shown by"]
+    return [
+        "## The ledger",
+        "Every method, formula, algorithm, table, figure and claim of the paper. `ledger.toml` has "
+        "the criteria, the dates on which they were written and changed, and the evidence.",
+        markdown_table(header, table),
+        "## Errata",
+        errata_table([judged]),
+    ]
+
+
+def errata_table(ledgers: Sequence[ledger.Ledger]) -> str:
+    """Return the errata of some papers."""
+    table = [
+        [book.paper, *(_cell(text) for text in (e.place, e.printed, e.reads, e.shown))]
+        for book in ledgers
+        for e in book.errata
+    ]
+    return markdown_table(["paper", "place", "printed", "reads", "shown by"], table)
+
+
+def _cell(text: str) -> str:
+    """Escape what Markdown would read as the end of a cell or as emphasis."""
+    return text.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
 
 
 def _verdicts(experiment: Experiment, rows: list[Measurement]) -> list[str]:
@@ -94,6 +155,7 @@ def _verdicts(experiment: Experiment, rows: list[Measurement]) -> list[str]:
     for claim in experiment.claims:
         lines.append(f"- {claim.text}")
         lines += [f"  Criterion: {claim.criterion}", f"  Here it {claim.decide(rows)}"]
+        lines.append(f"  Published: {claim.published()}")
     return lines
 
 

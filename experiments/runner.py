@@ -15,9 +15,11 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from experiments.results import SECONDS, Measurement, Results
-from manyclass._lib.files import replace_file
+from manyclass._lib.files import lock, replace_file
+from manyclass.app.signals import end_with_parent
 
 SCALES = ("quick", "paper")
+LOCK = "results.lock"  # file in a folder of results
 
 
 class Row(NamedTuple):
@@ -50,6 +52,10 @@ class Claim:
     criterion: str
     """What is computed, and when the claim holds."""
     decide: Callable[[list[Measurement]], Verdict]
+    published: Callable[[], str] = lambda: "the paper prints no numbers for it."
+    """The criterion applied to the published numbers."""
+    key: str = ""
+    """Name of the claim among those of its experiment. The ledger refers to it."""
 
 
 class Verdict(NamedTuple):
@@ -59,12 +65,17 @@ class Verdict(NamedTuple):
     """None: the results are too few to decide."""
     evidence: str
     """The numbers that decide."""
+    power: str = ""
+    """What it would take to decide, if the results are too few."""
+
+    @property
+    def word(self) -> str:
+        """The verdict in words."""
+        return {True: "holds", False: "does not hold", None: "cannot be told"}[self.holds]
 
     def __str__(self) -> str:
-        word = {True: "holds", False: "does not hold", None: "cannot be decided at this size"}[
-            self.holds
-        ]
-        return f"**{word}**: {self.evidence}"
+        power = f" {self.power}" if self.power and self.holds is None else ""
+        return f"**{self.word}**: {self.evidence}{power}"
 
 
 @dataclass(frozen=True)
@@ -110,7 +121,31 @@ def run(
     """
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {scale!r}.")
-    _check_folder(folder, scale)
+    with locked(folder):
+        _check_folder(folder, scale)
+        return _run(experiment, scale, folder, n_jobs, bar)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder of results: two runs would both add the rows of a task.
+
+    The operating system releases it when the process ends, in whatever way.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / LOCK, "w") as file:
+        if lock(file.fileno()) is False:
+            raise ValueError(
+                f"another run writes to {folder}: wait for its end, or choose another --output."
+            )
+        yield
+    # The file stays: removing it would let a third run lock a new file of the same name.
+
+
+def _run(
+    experiment: Experiment, scale: str, folder: Path, n_jobs: int | None, bar: bool
+) -> Results:
+    """Run the tasks that are not finished."""
     results = Results(folder / "results.csv")
     results.repair()
     tasks, finished = experiment.tasks(scale), results.finished()
@@ -124,7 +159,8 @@ def run(
                 "--output FOLDER runs them again elsewhere"
             )
         return results
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    # The workers of a killed run end, too.
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", initializer=end_with_parent)
     with _progress(experiment.name, len(tasks), len(tasks) - len(open_tasks), bar) as advance:
         answers = parallel(delayed(_measure)(experiment.name, task) for task in open_tasks)
         for rows in answers:

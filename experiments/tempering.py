@@ -27,8 +27,7 @@ def probabilities_of_columns(
     rows, enough = scores.complete_rows(), rows_for_scaling(*scores.code.shape)
     if len(rows) > enough:
         rows = np.random.default_rng(0).choice(rows, enough, replace=False)
-    parts = list(left_out_probabilities(calibration, scores, rows))
-    return np.concatenate([part for part, _ in parts]), np.concatenate([r for _, r in parts])
+    return left_out_probabilities(calibration, scores, rows)
 
 
 def temperature_of(

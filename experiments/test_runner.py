@@ -8,7 +8,7 @@ import experiments
 from experiments import pages
 from experiments.__main__ import main
 from experiments.results import Measurement, Results
-from experiments.runner import Claim, Experiment, Row, Task, Verdict, run
+from experiments.runner import Claim, Experiment, Row, Task, Verdict, locked, run
 
 
 def measure(size, fail=False):
@@ -111,6 +111,13 @@ def test_scales_do_not_share_a_folder(tmp_path):
     run(experiment([0]), "quick", tmp_path, bar=False)
     with pytest.raises(ValueError, match="results of the scale 'quick', not 'paper'"):
         run(experiment([0]), "paper", tmp_path, bar=False)
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    with locked(tmp_path), pytest.raises(ValueError, match="another run writes to .*--output"):
+        run(experiment([0]), "quick", tmp_path, bar=False)
+    run(experiment([0]), "quick", tmp_path, bar=False)  # the lock is free again
+    assert len(rows_of(Results(tmp_path / "results.csv"))) == 2
 
 
 def test_errors(tmp_path):

@@ -127,7 +127,7 @@ def test_gaussian_mixtures_refuses(option, value):
     noise=st.sampled_from([0.0, 0.1, 3.0]),
     seed=st.integers(0, 1000),
 )
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 def test_pairwise_probabilities_laws(p, noise, seed):
     p = np.array(p)
     r = pairwise_probabilities(p, 4, noise=noise, random_state=seed)

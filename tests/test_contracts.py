@@ -316,8 +316,7 @@ class TestNothingDependsOnNamesPiecesOrJobs:
         order = np.argsort(np.argsort(new))
         assert_allclose(other.predict_proba(FAR)[:, order], p, atol=1e-6)
 
-    @pytest.mark.parametrize("estimator", [LinearSVC(dual=False), GaussianNB()])
-    @each_pairing
+    @sampled(PAIRINGS, estimator=[LinearSVC(dual=False), GaussianNB()])
     def test_pieces_of_x_get_the_same_answers(self, combiner, code, estimator):
         model = build(estimator, combiner, code).fit(X, y)
         whole = values_of(model, FAR)
@@ -418,7 +417,7 @@ class TestConsistentInputsAreRecovered:
 class TestTwoClassesReturnTheBinaryProbability:
     two = labels < 2
 
-    @pytest.mark.parametrize("code", codes.NAMES)
+    @pytest.mark.parametrize("code", [*codes.NAMES, *codes.FROM_DATA])
     @pytest.mark.parametrize("combiner", ["wlw2", "kl", "least-squares", "pkpd", "normalize"])
     def test_of_logistic_regression(self, combiner, code):
         estimator = LogisticRegression(tol=1e-10)
@@ -443,17 +442,21 @@ class TestTwoClassesReturnTheBinaryProbability:
 # -- 5 ---------------------------------------------------------------------------------
 
 SQUARES = {"code": "dense-random", "combiner": "least-squares", "calibration": "sigmoid"}
-# The first three have all checks. The others take turns.
+# The default has all checks. The others of a list take turns.
 CHECKED = [
     [CoupledClassifier()],
-    [CoupledClassifier(code="one-vs-rest", combiner="normalize")],
-    [CoupledClassifier(SVC(), **SQUARES)],
+    [
+        CoupledClassifier(code="one-vs-rest", combiner="normalize"),
+        CoupledClassifier(SVC(), **SQUARES),
+    ],
     [
         CoupledClassifier(code="sparse-random", combiner="kl"),
         CoupledClassifier(combiner="max-wins"),
         CoupledClassifier(LinearDiscriminantAnalysis(), combiner="ht"),
         CoupledClassifier(KNeighborsClassifier(), code="one-vs-rest", combiner="kl", cv=None),
         CoupledClassifier(LinearSVC(), combiner="ht", calibration="sigmoid"),
+        CoupledClassifier(GaussianNB(), code="class-trees"),
+        CoupledClassifier(GaussianNB(), code="q-ary"),
     ],
 ]
 
@@ -475,7 +478,7 @@ class TestRareClasses:
     X = np.vstack([X[single], [[30.0, 30.0, 30.0]]])
     y = np.append(y[single], "cat")
 
-    @pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC(), SVC(), GaussianNB()])
+    @pytest.mark.parametrize("estimator", [LogisticRegression(), SVC()])
     @pytest.mark.parametrize("code", CODES)
     def test_a_single_sample_is_named_and_kept(self, code, estimator):
         model = build(estimator, "kl", code, cv=5)
@@ -560,7 +563,7 @@ class TestConstantColumns:
         difference = p[:, [0, 1, 3]] - without.predict_proba(self.X)
         # The ridge of structured scaling depends on the number of classes.
         assert abs(difference).mean() < 0.03
-        assert abs(difference).max() < (0.2 if scaling == "structured" else 0.03)
+        assert abs(difference).max() < (0.25 if scaling == "structured" else 0.03)
 
     def test_without_folds(self):
         model = build(GaussianNB(), cv=None).fit(self.X, self.y, sample_weight=self.weights)
@@ -828,9 +831,11 @@ class TestMetadataRouting:
 
 
 class TestKindsOfX:
-    @pytest.mark.parametrize("estimator", [EXACT["logistic"], EXACT["linear SVC"], SVC(tol=1e-10)])
-    @pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
-    @pytest.mark.parametrize("kind", ["array", "matrix"])
+    @all_pairs(
+        kind=["array", "matrix"],
+        layout=["csr", "csc", "coo"],
+        estimator=[EXACT["logistic"], EXACT["linear SVC"], SVC(tol=1e-10)],
+    )
     def test_sparse_is_dense(self, kind, layout, estimator):
         if isinstance(estimator, LogisticRegression):
             estimator = LogisticRegression(tol=1e-12, max_iter=1000)

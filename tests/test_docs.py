@@ -90,7 +90,7 @@ def test_new_rule_is_its_oracle(rule, k, hard):
 def test_new_rule_keeps_the_laws(rule):
     couple_it = rule()
 
-    @settings(deadline=None, max_examples=30)
+    @settings(deadline=None, max_examples=20)
     @given(st.integers(0, 10**6), st.integers(2, 8))
     def laws(seed, k):
         rng = np.random.default_rng(seed)
@@ -341,6 +341,10 @@ def test_start_page_prints_what_the_readme_shows(run_blocks):
         ("guide/decisions", ()),
         ("guide/stored_models", ("skops",)),
         ("guide/command_line", ("pandas", "skops")),
+        ("getting_started", ("pandas",)),
+        ("guide/choosing", ()),
+        ("guide/tuning", ()),
+        ("guide/preprocessing", ("pandas",)),
         ("add_a_rule", ()),
     ],
 )

@@ -68,7 +68,7 @@ labels_of_any_kind = st.one_of(
 
 
 class TestLabels:
-    @settings(deadline=None, max_examples=25)
+    @settings(deadline=None, max_examples=15)
     @given(labels_of_any_kind, st.booleans())
     def test_labels_come_back_as_they_were(self, names, as_objects):
         text = isinstance(names[0], str)
@@ -110,7 +110,7 @@ class TestLabels:
 
 @pytest.mark.filterwarnings("ignore")
 class TestData:
-    @settings(deadline=None, max_examples=30)
+    @settings(deadline=None, max_examples=20)
     @given(
         st.sampled_from(sorted(MODELS)),
         st.integers(3, 12),
@@ -189,7 +189,7 @@ class TestSampleWeight:
         with pytest.raises(ValueError, match=message):
             model.fit(X, index, sample_weight=np.full(30, weight))
 
-    @settings(deadline=None, max_examples=25)
+    @settings(deadline=None, max_examples=15)
     @given(
         st.sampled_from(sorted(MODELS)),
         st.integers(0, 2**31),

@@ -100,7 +100,7 @@ def test_rows_that_gradients_do_not_settle_are_factored():
     assert_allclose(halted, whole, rtol=0, atol=1e-10)
     assert (iterations[3:6] == 3).all()
     factored = np.empty((9, k))
-    couple_wlw2(r, k, factored)
+    couple_wlw2(r, k, 0.0, factored)
     assert_array_equal(factored[3:6], halted[3:6])
 
 

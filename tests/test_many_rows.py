@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import coo_array, csc_matrix, csr_array
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import make_pipeline
@@ -232,8 +233,10 @@ class TestForms:
 
     @pytest.mark.parametrize("form", [csr_array, csc_matrix, coo_array])
     def test_sparse_of_any_format(self, name, form):
-        model = LEARNERS[name].fit(X, y)
-        p = model.predict_proba(X)
+        model = clone(LEARNERS[name])
+        if isinstance(model, CoupledSVC):
+            model.set_params(tol=1e-8)  # the two agree up to tol only
+        p = model.fit(X, y).predict_proba(X)
         assert_allclose(model.fit(form(X), y).predict_proba(form(X)), p, rtol=1e-4)
 
     @pytest.mark.parametrize("form", [csr_array, csc_matrix])

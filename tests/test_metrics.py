@@ -51,7 +51,7 @@ def naive_error(stated, event, n_bins):
 
 
 seeds = st.integers(0, 2**32 - 1)
-law = settings(deadline=None, max_examples=40)
+law = settings(deadline=None, max_examples=20)
 
 
 @given(seeds, st.integers(1, 20))

@@ -12,6 +12,7 @@ import pytest
 from all_pairs import checks_in_turn
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_digits, load_iris, make_blobs
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -32,6 +33,7 @@ from threadpoolctl import threadpool_limits
 from manyclass import CoupledClassifier, CoupledSVC, codes
 from manyclass.banks.native import NativeBank
 from manyclass.calibration import CALIBRATIONS, Beta, Isotonic, Sigmoid, Unchanged
+from manyclass.calibration.native_sources import sources
 from manyclass.scaling import StructuredScaling, Temperature
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -236,17 +238,18 @@ class TestWithNative:
     def test_is_pooled_by_default(self, code, learner):
         model = CoupledClassifier(learner, code=code, cv=3).fit(X, y)
         assert isinstance(model.native_, NativeBank)
-        assert model.scaling_.n_others_ == 1
+        assert model.scaling_.n_others_ == 2
         p = model.predict_proba(NEW)
         assert_probabilities(p)
         assert_array_equal(model.predict(NEW), model.classes_[p.argmax(axis=1)])
         own = clone(learner).fit(X, labels).predict_proba(NEW)
-        assert_allclose(model.native_.scores(NEW), own, atol=1e-12)
+        scores = model.native_.scores(NEW)
+        read = sources(np.empty((len(NEW), 0)), model.native_.kind, scores, expit(scores))
+        assert_allclose(read["others"][0], own, atol=1e-9)
 
     @pytest.mark.parametrize(
         ("learner", "options"),
         [
-            (LinearSVC(dual=False), {}),
             (SVC(), {}),
             (SVC(probability=True), {}),
             (LogisticRegression(class_weight={0: 2.0, 1: 1.0}), {}),
@@ -265,6 +268,12 @@ class TestWithNative:
     def test_not_for_two_classes(self):
         two = labels < 2
         assert CoupledClassifier(GaussianNB()).fit(X[two], y[two]).native_ is None
+
+    @pytest.mark.parametrize("learner", [LinearSVC(dual=False), RidgeClassifier()])
+    def test_margins_of_classes_are_pooled_as_well(self, learner):
+        model = CoupledClassifier(learner, cv=3).fit(X, y)
+        assert model.native_ is not None and model.scaling_.n_others_ == 2
+        assert_probabilities(model.predict_proba(NEW))
 
     def test_balanced_weights_are_meant_for_any_classes(self):
         learner = LogisticRegression(class_weight="balanced")
@@ -349,15 +358,17 @@ class TestWithNative:
 
 
 class TestAutomaticCombiner:
-    @pytest.mark.parametrize("code", [*codes.NAMES, "native"])
+    @pytest.mark.parametrize("code", [*codes.NAMES, *codes.FROM_DATA, "native"])
     def test_every_code_works_without_a_second_parameter(self, code):
         model = CoupledClassifier(GaussianNB(), code=code, cv=3, random_state=0).fit(X, y)
         assert model.combiner == "auto"
-        key = {"one-vs-one": "wlw2", "native": "normalize"}.get(code, "kl")
+        keys = {"one-vs-one": "wlw2", "native": "normalize"}
+        keys |= dict.fromkeys(codes.FROM_DATA, "tree-product")
+        key = keys.get(code, "kl")
         assert model.combiner_.key == key
         assert_probabilities(model.predict_proba(NEW))
 
-    @pytest.mark.parametrize("code", codes.NAMES)
+    @pytest.mark.parametrize("code", [*codes.NAMES, "class-trees"])
     def test_so_it_does_for_support_vector_machines(self, code):
         model = CoupledSVC(code=code, random_state=0).fit(X, y)
         assert_probabilities(model.predict_proba(NEW))
@@ -374,7 +385,7 @@ class TestAutomaticCombiner:
         assert_probabilities(model.predict_proba(NEW))
 
     def test_a_grid_over_codes(self):
-        names = [*codes.NAMES, "native"]
+        names = [*codes.NAMES, *codes.FROM_DATA, "native"]
         model = CoupledClassifier(GaussianNB(), cv=2, random_state=0)
         search = GridSearchCV(
             model, {"code": names}, scoring="neg_log_loss", cv=2, error_score="raise"
@@ -518,14 +529,15 @@ class TestReport:
     [
         CoupledClassifier(GaussianNB(), code="native"),
         CoupledClassifier(LinearSVC(), code="native", scaling="temperature"),
-    ],
-    [
         CoupledClassifier(with_native=False),
         CoupledClassifier(GaussianNB(), with_native=True),
-        CoupledClassifier(scaling="temperature"),
-        CoupledClassifier(scaling=None),
     ],
-    [CoupledSVC(scaling="temperature"), CoupledSVC(scaling=None)],
+    [
+        CoupledClassifier(scaling="temperature"),
+        CoupledSVC(scaling="temperature"),
+        CoupledClassifier(scaling=None),
+        CoupledSVC(scaling=None),
+    ],
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -17,13 +17,14 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledSVC, codes
-from manyclass.banks.limits import Limits
 
 X, y = make_blobs([30, 20, 12, 18], n_features=3, cluster_std=4.0, random_state=0)
 X_new = make_blobs(50, n_features=3, centers=4, cluster_std=6.0, random_state=1)[0]
 names = np.array(["dog", "ant", "cat", "bee"])[y]
 TWO = y < 2
-OVO = {"gamma": 0.05, "decision_function_shape": "ovo"}
+# Two solvers stop at different points within ``tol``, and LIBSVM keeps the kernel in float32: the
+# margins of SVC have an error of about 1e-7 C.
+OVO = {"gamma": 0.05, "decision_function_shape": "ovo", "tol": 1e-9}
 rng = np.random.default_rng(0)
 UNEVEN = rng.uniform(0.2, 3.0, len(y))
 GAPS = np.where(rng.random(len(y)) < 0.2, 0.0, UNEVEN)
@@ -37,8 +38,8 @@ def one_thread():
         yield
 
 
-def both(params, data, labels, weights=None, coupled=CoupledSVC):
-    return [kind(**params).fit(data, labels, weights) for kind in (coupled, SVC)]
+def both(params, data, labels, weights=None):
+    return [kind(**params).fit(data, labels, weights) for kind in (CoupledSVC, SVC)]
 
 
 # -- weights ---------------------------------------------------------------------------
@@ -64,24 +65,16 @@ def test_weights_of_svc(class_weight, sample_weight, C, as_type):
     model = CoupledSVC(**params).fit(as_type(X), names, sample_weight)
     expected = SVC(**theirs).fit(as_type(X), names, sample_weight)
     margins = expected.decision_function(as_type(X_new))
-    assert_allclose(model.decision_function(as_type(X_new)), margins, rtol=0, atol=1e-10)
+    assert_allclose(model.decision_function(as_type(X_new)), margins, rtol=0, atol=1e-5)
     assert_array_equal(model.class_weight_, expected.class_weight_)
 
 
-class SingleCalls(CoupledSVC):
-    """LIBSVM is called for each pair."""
-
-    def _bank_options(self):
-        return {**super()._bank_options(), "limits": Limits(one_call=0)}
-
-
-@pytest.mark.parametrize("coupled", [SingleCalls, CoupledSVC])
 @pytest.mark.parametrize("labels", [TWO, y >= 0], ids=["k=2", "k=4"])
-def test_weights_of_svc_in_single_calls(labels, coupled):
+def test_weights_of_both_kinds_multiply(labels):
     params = {**OVO, "C": 3.7, "class_weight": {"dog": 3.0, "ant": 0.3}}
-    model, expected = both(params, X[labels], names[labels], UNEVEN[labels], coupled=coupled)
+    model, expected = both(params, X[labels], names[labels], UNEVEN[labels])
     margins = expected.decision_function(X_new)
-    assert_allclose(model.decision_function(X_new), margins, rtol=0, atol=1e-10)
+    assert_allclose(model.decision_function(X_new), margins, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("code", ["one-vs-one", "one-vs-rest"])
@@ -170,7 +163,7 @@ def test_attributes_are_those_of_svc(as_type, rows):
     data = as_type(X[rows])
     if as_type is pd.DataFrame:
         data.columns = ["a", "b", "c"]
-    params = {"kernel": "linear", "C": 0.1, "class_weight": "balanced"}
+    params = {"kernel": "linear", "C": 0.1, "class_weight": "balanced", "tol": 1e-9}
     model, expected = both(params, data, names[rows])
     for name in EQUAL:
         assert hasattr(model, name) == hasattr(expected, name), name
@@ -181,9 +174,10 @@ def test_attributes_are_those_of_svc(as_type, rows):
         if sparse.issparse(ours):
             ours, theirs = ours.toarray(), theirs.toarray()
         if np.asarray(ours).dtype.kind == "f":
-            assert_allclose(ours, theirs, rtol=0, atol=1e-10, err_msg=name)
+            assert_allclose(ours, theirs, rtol=0, atol=1e-5, err_msg=name)
         else:
-            assert_array_equal(ours, theirs, err_msg=name)
+            if name != "n_iter_":  # the steps of another solver
+                assert_array_equal(ours, theirs, err_msg=name)
             assert np.asarray(ours).dtype == np.asarray(theirs).dtype, name
 
 
@@ -201,7 +195,7 @@ def test_shapes_of_samples_of_any_type(data):
 def test_the_status_is_one_if_any_machine_stopped_early(max_iter):
     model, expected = both({"gamma": 0.05, "max_iter": max_iter}, X, y)
     assert model.fit_status_ == expected.fit_status_
-    assert_array_equal(model.n_iter_, expected.n_iter_)
+    assert (model.n_iter_ <= max_iter).all()
 
 
 @pytest.mark.parametrize("rows", [TWO, y >= 0], ids=["k=2", "k=4"])

@@ -1,11 +1,12 @@
 """Run tests with the kernels as plain Python, so that coverage sees their lines.
 
-    NUMBA_DISABLE_JIT=1 python -m coverage run tests/without_jit.py PATH ...
+    NUMBA_DISABLE_JIT=1 python -m coverage run tests/without_jit.py [PATH ...]
 
 The kernels use a few instructions of LLVM, which Python does not have: they are replaced here
-by numpy. Plain Python is hundreds of times slower, so a test that takes longer than
-``SECONDS`` is skipped; the lines that it has reached count. Results may differ by rounding
-(LLVM rounds ``x * y + z`` once), so failures are printed and ignored: ``make test`` judges.
+by numpy. Plain Python is hundreds of times slower. So only the tests that call kernels with
+small arrays run, and a test that takes more than ``SECONDS`` of processor time is skipped; the
+lines that it has reached count. Results may differ by rounding (LLVM rounds ``x * y + z`` once),
+so failures are printed and ignored: ``make test`` judges.
 """
 
 from __future__ import annotations
@@ -18,7 +19,18 @@ import sys
 import numpy as np
 import pytest
 
-SECONDS = 20  # a choice: most tests of kernels finish, and the whole run takes some minutes
+SECONDS = 3  # a choice: most tests of kernels finish, and the whole run takes some minutes
+TESTS = (
+    "tests/combiners/coupling/test_coupling.py",
+    "tests/combiners/test_reliability.py::TestMeasuresAgainstPlainLoops",
+    "tests/calibration/test_beta.py",
+    "tests/calibration/test_calibration.py",
+    "tests/scaling/test_kernels.py",
+    "tests/learners/test_pairwise_neighbors.py::TestPlainLoops",
+    "tests/learners/kernel_logistic/test_cancellation.py",
+    "tests/banks/svm/test_kernel_bank.py",
+    "tests/_lib/test_rows.py::TestTakeRows",
+)
 
 # ------------------------------------------------------------------ instructions
 
@@ -43,9 +55,22 @@ def _lanes(width: int) -> dict[str, object]:
     def poke(array, i, number):
         array.reshape(-1)[i] = number
 
+    def tile(array, at, stride):
+        return array.reshape(-1)[at + stride * np.arange(width)[:, None] + np.arange(width)]
+
+    def transpose_in(source, at, stride, workspace, i):
+        workspace[i * width : (i + width) * width] = tile(source, at, stride).T.reshape(-1)
+
+    def transpose_out(workspace, i, target, at, stride):
+        places = at + stride * np.arange(width)[:, None] + np.arange(width)
+        tiles = workspace[i * width : (i + width) * width].reshape(width, width)
+        target.reshape(-1)[places] = tiles.T
+
     return {
         "load": load,
         "store": store,
+        "transpose_in": transpose_in,
+        "transpose_out": transpose_out,
         "peek": lambda array, i: array.reshape(-1)[i],
         "poke": poke,
         "broadcast": lambda number: np.full(width, number),
@@ -84,13 +109,13 @@ class Patience:
         def give_up(number, frame):
             pytest.skip(f"takes more than {SECONDS} s without compiled code")
 
-        before = signal.signal(signal.SIGALRM, give_up)
-        signal.alarm(SECONDS)
+        before = signal.signal(signal.SIGPROF, give_up)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
             return (yield)
         finally:
-            signal.alarm(0)
-            signal.signal(signal.SIGALRM, before)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, before)
 
 
 def main() -> int:
@@ -99,7 +124,9 @@ def main() -> int:
         return 2
     replace_instructions()
     with np.errstate(all="ignore"):  # as compiled code does
-        pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:]], plugins=[Patience()])
+        paths = sys.argv[1:] or TESTS
+        options = ["-q", "--override-ini=addopts=", "-p", "no:cacheprovider"]
+        pytest.main([*options, *paths], plugins=[Patience()])
     return 0
 
 

@@ -49,6 +49,7 @@ for name, model in models.items():
 figure, axes = plt.subplots(1, 3, figsize=(13, 4.8), sharey=True, layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     ReliabilityDisplay.from_estimator(model, X_test, y_test, name=name, ax=ax, n_bins=8)
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), fontsize="small", frameon=False)
 plt.show()
 
 # %%

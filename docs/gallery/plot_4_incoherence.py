@@ -51,7 +51,8 @@ for ax, values, title in zip(
     ax.hist(values[~odd], bins, alpha=0.6, label="upright")
     ax.hist(values[odd], bins, alpha=0.6, label="rotated")
     ax.set(xlabel=title, ylabel="rows")
-    ax.legend()
+handles, labels = axes[0].get_legend_handles_labels()
+figure.legend(handles, labels, loc="outside upper center", ncols=2)
 plt.show()
 
 print(f"found by the largest probability: AUC {roc_auc_score(odd, -confidence):.3f}")

@@ -48,7 +48,7 @@ figure, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 ax.plot(100 * np.array(share), 100 * np.array(errors), marker=".")
 ax.plot(100 * rejected.mean(), 100 * wrong.mean(), "o", label="clerk at 1, error at 10")
 ax.set(xlabel="% of the letters to the clerk", ylabel="% of the letters misdirected")
-ax.legend()
+figure.legend(loc="outside upper center", ncols=2)
 plt.show()
 
 # %%

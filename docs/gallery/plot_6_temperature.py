@@ -40,7 +40,7 @@ ax.axvline(power, color="C1", label="fitted on training rows")
 ax.set(xscale="log", xlabel="power s", ylabel="log-loss on the test set")
 ax.set_xticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
 ax.minorticks_off()
-ax.legend()
+figure.legend(loc="outside upper center", ncols=2)
 plt.show()
 print(f"lowest on the test set: s = {powers[np.argmin(losses)]:.2f}, log-loss {min(losses):.3f}")
 
@@ -52,6 +52,7 @@ for ax, (name, model) in zip(
     axes, {"s = 1": plain, f"s = {power:.2f}": tempered}.items(), strict=True
 ):
     ReliabilityDisplay.from_estimator(model, X_test, y_test, name=name, ax=ax, n_bins=8)
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), fontsize="small", frameon=False)
     print(f"{name}: log-loss {log_loss(y_test, model.predict_proba(X_test)):.3f}")
 plt.show()
 print("labels that differ:", (plain.predict(X_test) != tempered.predict(X_test)).sum())

@@ -29,4 +29,5 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     wrong = (model.predict(X_test) != y_test).mean()
     print(f"{name:34} log-loss {log_loss(y_test, p):.3f}   error {wrong:.1%}")
     ReliabilityDisplay.from_predictions(y_test, p, name=name, ax=ax, n_bins=8)
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), fontsize="small", frameon=False)
 plt.show()

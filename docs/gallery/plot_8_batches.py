@@ -37,7 +37,7 @@ ax.axhline(
     label="fit, logistic regression, all rows",
 )
 ax.set(xlabel="rows learned from", ylabel="log-loss on the test set", yscale="log")
-ax.legend()
+figure.legend(loc="outside upper center", ncols=2)
 plt.show()
 
 # %%

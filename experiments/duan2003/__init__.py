@@ -8,7 +8,7 @@ soft-max combination of binary classifiers", MCS 2003.
 
 from __future__ import annotations
 
-from experiments.duan2003 import claims, page, tables
+from experiments.duan2003 import all_together, claims, iterations, page, tables
 from experiments.runner import Experiment
 
 TITLE = "Duan et al. (2003): Soft-max combination of binary classifiers"
@@ -22,4 +22,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         page.section,
         claims.CLAIMS,
     ),
+    iterations.EXPERIMENT,
+    all_together.EXPERIMENT,
 )

@@ -13,8 +13,8 @@ import numpy as np
 
 from experiments.duan2003.methods import PAPER
 from experiments.duan2003.partitions import SOURCES, Floats
-from experiments.duan2003.results import Table
-from experiments.intervals import Interval, all_of, normal_interval, t_interval
+from experiments.duan2003.results import Table, distances_from_published, published_values
+from experiments.intervals import Interval, all_of, normal_interval, reproduced, t_interval
 from experiments.results import Measurement
 from experiments.runner import Claim, Verdict
 
@@ -26,14 +26,21 @@ LOG_LOSS = "log-loss"
 
 Question = tuple[Sequence[str], str, str]
 """The methods that come first, the one they are compared with, and the metric."""
-Answer = Callable[[Interval], bool | None]
+Answer = Callable[[Interval, float], bool | None]
+"""A function of our interval and of the published difference."""
 
 
-def _lower(interval: Interval) -> bool | None:
-    return interval.below(0.0)
+def _lower(interval: Interval, printed: float) -> bool | None:
+    """Decide whether the difference is below 0.
+
+    It is not if the interval lies above 0, or above the difference that the paper prints.
+    """
+    if interval.below(0.0):
+        return True
+    return False if interval.low > min(printed, 0.0) else None
 
 
-def _close(interval: Interval) -> bool | None:
+def _close(interval: Interval, printed: float) -> bool | None:
     return interval.within(CLOSE)
 
 
@@ -56,6 +63,17 @@ def _ask(table: Table, question: Question, level: float) -> Interval:
     return t_interval(table.relative_differences(list(SOURCES), first, second, metric), level)
 
 
+def printed_difference(question: Question) -> float:
+    """Return the same relative difference from the published means, mean over the data sets."""
+    first, second, metric = question
+    published, found = published_values(), []
+    for data in SOURCES:
+        a = float(np.mean([published[data, method, metric].mean for method in first]))
+        b = published[data, second, metric].mean
+        found.append(2.0 * (a - b) / (a + b))
+    return float(np.mean(found))
+
+
 def _name(question: Question) -> str:
     first, second, metric = question
     return f"{' and '.join(first)} − {second}{', log-loss' if metric == LOG_LOSS else ''}"
@@ -72,15 +90,62 @@ def _compare(*questions: tuple[Question, Answer]) -> Callable[[list[Measurement]
         level = _level(len(questions))
         intervals = [_ask(table, question, level) for question, _ in questions]
         listed = (f"{_name(q)} {i}" for (q, _), i in zip(questions, intervals, strict=True))
-        answers = (a(i) for (_, a), i in zip(questions, intervals, strict=True))
+        answers = [
+            a(i, printed_difference(q)) for (q, a), i in zip(questions, intervals, strict=True)
+        ]
         n = len(table.partitions(*SOURCES))
         together = " simultaneously" if len(questions) > 1 else ""
         evidence = (
             f"{'; '.join(listed)} (percent, {LEVEL:.0%} intervals{together}, {n} partitions)."
         )
-        return Verdict(all_of(answers), evidence)
+        holds = all_of(answers)
+        return Verdict(holds, evidence, _power(questions, intervals, answers, n))
 
     return decide
+
+
+def _power(
+    questions: Sequence[tuple[Question, Answer]],
+    intervals: Sequence[Interval],
+    answers: Sequence[bool | None],
+    n: int,
+) -> str:
+    """Say how many partitions would decide, if the means stayed where they are."""
+    needed = [
+        _partitions_needed(interval, answer is _close, n)
+        for (_, answer), interval, told in zip(questions, intervals, answers, strict=True)
+        if told is None
+    ]
+    return f"To tell, about {max(needed)} partitions would be needed." if needed else ""
+
+
+def _partitions_needed(interval: Interval, close: bool, n: int) -> int:
+    """Return n such that the interval would be as wide as the mean's distance from its bound."""
+    bounds = (-CLOSE, CLOSE) if close else (0.0,)
+    distance = max(min(abs(interval.mean - bound) for bound in bounds), 1e-4)
+    return int(np.ceil(n * ((interval.high - interval.mean) / distance) ** 2))
+
+
+def _printed(*questions: tuple[Question, Answer]) -> Callable[[], str]:
+    """Return a function that applies the criterion to the published means, without intervals."""
+
+    def told() -> str:
+        listed = (f"{_name(q)} {100 * printed_difference(q):+.2f}" for q, _ in questions)
+        wrong = [
+            _name(q) for q, a in questions if not _point_answer(printed_difference(q), a is _close)
+        ]
+        end = f"not as claimed: {', '.join(wrong)}" if wrong else "all as claimed"
+        return f"the published means give {'; '.join(listed)} (percent, no intervals): {end}."
+
+    return told
+
+
+def _point_answer(value: float, close: bool) -> bool:
+    return abs(value) < CLOSE if close else value < 0
+
+
+def _comparison(key: str, text: str, criterion: str, *questions: tuple[Question, Answer]) -> Claim:
+    return Claim(text, criterion, _compare(*questions), _printed(*questions), key)
 
 
 def _error(first: str, second: str) -> Question:
@@ -123,7 +188,77 @@ def _variances(rows: list[Measurement]) -> Verdict:
     }
     listed = (f"{name} {i.mean:+.2f} [{i.low:+.2f}, {i.high:+.2f}]" for name, i in found.items())
     evidence = f"{'; '.join(listed)} (Fisher's z, {LEVEL:.0%} intervals simultaneously)."
-    return Verdict(all_of(i.below(0.0) for i in found.values()), evidence)
+    answers = [i.below(0.0) for i in found.values()]
+    open_ones = [i for i, told in zip(found.values(), answers, strict=True) if told is None]
+    n = len(table.partitions(*SOURCES))
+    needed = max((_partitions_needed(i, False, n) for i in open_ones), default=0)
+    power = f"To tell, about {needed} partitions would be needed." if needed else ""
+    return Verdict(all_of(answers), evidence, power)
+
+
+def _printed_variances() -> str:
+    values = published_values()
+    parts = []
+    for first, second, metric in (
+        ("PWC_KLR", "PWC_PSVM", "error"),
+        ("PWC_PSVM", "PWC_KLR", LOG_LOSS),
+    ):
+        smaller = [
+            d
+            for d in SOURCES
+            if values[d, first, metric].deviation < values[d, second, metric].deviation
+        ]
+        others = [d for d in SOURCES if d not in smaller]
+        but = f" (not on {', '.join(others)})" if others else ""
+        parts.append(
+            f"{first} has the smaller printed deviation of the {metric} on {len(smaller)} of "
+            f"{len(SOURCES)} data sets{but}"
+        )
+    return f"{'; '.join(parts)}."
+
+
+def _smallest_variances(rows: list[Measurement]) -> Verdict:
+    table = Table(rows)
+    missing = _missing(table, at_least=4)
+    if missing:
+        return missing
+    deviations = {
+        (data, m): float(table.values(data, m).std(ddof=1)) for data in SOURCES for m in PAPER
+    }
+    larger = _not_smallest(deviations)
+    return Verdict(not larger, f"methods with a smaller deviation of the error: {_list(larger)}.")
+
+
+def _not_smallest(deviations: dict[tuple[str, str], float]) -> dict[str, list[str]]:
+    """Return the data sets with other methods whose deviation is below that of a coupled one."""
+    found = {}
+    for data in SOURCES:
+        largest = max(deviations[data, method] for method in COUPLED)
+        smaller = [m for m in PAPER if m not in COUPLED and deviations[data, m] < largest]
+        if smaller:
+            found[data] = smaller
+    return found
+
+
+def _list(found: dict[str, list[str]]) -> str:
+    return "; ".join(f"{data} {', '.join(methods)}" for data, methods in found.items()) or "none"
+
+
+def _printed_smallest() -> str:
+    deviations = {
+        (d, m): published_values()[d, m, "error"].deviation for d in SOURCES for m in PAPER
+    }
+    return f"by the printed deviations, smaller ones have: {_list(_not_smallest(deviations))}."
+
+
+def _printed_competitive() -> str:
+    values, ratios = published_values(), []
+    for data in SOURCES:
+        errors = {method: values[data, method, "error"].mean for method in PAPER}
+        usual = float(np.mean(list(errors.values())))
+        worst = max(errors, key=lambda method: errors[method])
+        ratios.append(f"{data} {worst} {errors[worst] / usual:.2f}")
+    return f"the largest ratios of the published means are {', '.join(ratios)}: all below 1.5."
 
 
 def _more_variable(table: Table, first: str, second: str, metric: str) -> Interval:
@@ -155,62 +290,107 @@ RELATIVE = (
     "Relative difference of test errors, mean over the five data sets, interval over partitions"
 )
 
+
+def _reproduced(methods: Sequence[str], metric: str) -> Callable[[list[Measurement]], Verdict]:
+    """Return a function that compares our means with the published ones."""
+
+    def decide(rows: list[Measurement]) -> Verdict:
+        table = Table(rows)
+        found = distances_from_published(table, methods, metric)
+        if len(found) < len(methods) * len(SOURCES):
+            return Verdict(None, "not all data sets were measured at the paper's size.")
+        far = [f"{m} on {d} {v:+.1f}" for (d, m), v in found.items() if abs(v) >= 2]
+        told = f"{len(found) - len(far)} of {len(found)} means are within 2 standard errors"
+        listed = f"; the others: {', '.join(far)}" if far else ""
+        return Verdict(reproduced(found.values()), f"{told}{listed}.")
+
+    return decide
+
+
+def _table(number: int, methods: Sequence[str], metric: str) -> Claim:
+    return Claim(
+        f"The means of Table {number}.",
+        "At least nine of ten means are within 2 standard errors of the published ones, from the "
+        "published deviations, for 20 and for our number of partitions.",
+        _reproduced(methods, metric),
+        lambda: "it compares with the published numbers themselves.",
+        f"table-{number}",
+    )
+
+
+ONE_VS_REST = tuple(name for name, r in PAPER.items() if r.method.code == "one-vs-rest")
+ONE_VS_ONE = tuple(name for name, r in PAPER.items() if r.method.code == "one-vs-one")
+WITH_NLL = tuple(name for name, r in PAPER.items() if r.gives_probabilities)
+BELOW = (
+    "below 0 {}. The claim does not hold if an interval lies above 0, or above the difference that "
+    "the paper prints."
+)
 CLAIMS = (
+    _table(2, ONE_VS_REST, "error"),
+    _table(3, ONE_VS_ONE, "error"),
+    _table(4, WITH_NLL, LOG_LOSS),
     Claim(
         "All methods give competitive performance (section 5).",
         f"On every data set, every method's error is below {COMPETITIVE} times the mean error of "
         "the twelve, by simultaneous intervals over partitions.",
         _competitive,
+        _printed_competitive,
+        "competitive",
     ),
-    Claim(
+    _comparison(
+        "wta-klr",
         "WTA_KLR is the best of the winner-takes-all methods (section 5).",
-        f"{RELATIVE}: below 0 against WTA_SVM and against WTA_PSVM.",
-        _compare(
-            (_error("WTA_KLR", "WTA_SVM"), _lower),
-            (_error("WTA_KLR", "WTA_PSVM"), _lower),
-        ),
+        f"{RELATIVE}: {BELOW.format('against WTA_SVM and against WTA_PSVM')}",
+        (_error("WTA_KLR", "WTA_SVM"), _lower),
+        (_error("WTA_KLR", "WTA_PSVM"), _lower),
     ),
-    Claim(
+    _comparison(
+        "wta-close",
         "WTA_PSVM and WTA_SVM are close (section 5).",
         f"{RELATIVE}: within {100 * CLOSE:.0f} percent of 0.",
-        _compare((_error("WTA_PSVM", "WTA_SVM"), _close)),
+        (_error("WTA_PSVM", "WTA_SVM"), _close),
     ),
-    Claim(
+    _comparison(
+        "mwv-better",
         "MWV_KLR and MWV_PSVM are slightly better than MWV_SVM (section 5).",
-        f"{RELATIVE}: below 0 for both.",
-        _compare(
-            (_error("MWV_KLR", "MWV_SVM"), _lower),
-            (_error("MWV_PSVM", "MWV_SVM"), _lower),
-        ),
+        f"{RELATIVE}: {BELOW.format('for both')}",
+        (_error("MWV_KLR", "MWV_SVM"), _lower),
+        (_error("MWV_PSVM", "MWV_SVM"), _lower),
     ),
-    Claim(
+    _comparison(
+        "mwv-close",
         "MWV_KLR and MWV_PSVM are close (section 5).",
         f"{RELATIVE}: within {100 * CLOSE:.0f} percent of 0.",
-        _compare((_error("MWV_KLR", "MWV_PSVM"), _close)),
+        (_error("MWV_KLR", "MWV_PSVM"), _close),
     ),
-    Claim(
+    _comparison(
+        "mwv-klr",
         "MWV_KLR is the best of the max-wins methods (conclusions).",
-        f"{RELATIVE}: below 0 against MWV_SVM and against MWV_PSVM.",
-        _compare(
-            (_error("MWV_KLR", "MWV_SVM"), _lower),
-            (_error("MWV_KLR", "MWV_PSVM"), _lower),
-        ),
+        f"{RELATIVE}: {BELOW.format('against MWV_SVM and against MWV_PSVM')}",
+        (_error("MWV_KLR", "MWV_SVM"), _lower),
+        (_error("MWV_KLR", "MWV_PSVM"), _lower),
     ),
-    Claim(
+    _comparison(
+        "ssmc1va",
         "SSMC1va is as accurate as SMC1va, with better probabilities (section 5).",
         f"{RELATIVE}: within {100 * CLOSE:.0f} percent of 0; the same difference of log-losses: "
-        "below 0.",
-        _compare((_error("SSMC1va", "SMC1va"), _close), (_nll("SSMC1va", "SMC1va"), _lower)),
+        f"{BELOW.format('')}".replace("0 .", "0."),
+        (_error("SSMC1va", "SMC1va"), _close),
+        (_nll("SSMC1va", "SMC1va"), _lower),
     ),
-    Claim(
+    _comparison(
+        "ssmc1v1",
         "SSMC1v1 is more accurate than SMC1v1, with better probabilities (section 5).",
-        f"{RELATIVE}: below 0; so is the same difference of log-losses.",
-        _compare((_error("SSMC1v1", "SMC1v1"), _lower), (_nll("SSMC1v1", "SMC1v1"), _lower)),
+        f"{RELATIVE}, and of log-losses: {BELOW.format('for both')}",
+        (_error("SSMC1v1", "SMC1v1"), _lower),
+        (_nll("SSMC1v1", "SMC1v1"), _lower),
     ),
-    Claim(
+    _comparison(
+        "pwc-best",
         "PWC_PSVM and PWC_KLR are the best overall (section 5).",
-        f"{RELATIVE}, of the mean error of the two: below 0 against each of the other ten methods.",
-        _compare(*_best_overall()),
+        f"{RELATIVE}, of the mean error of the two: "
+        f"{BELOW.format('against each of the other ten methods')}",
+        *_best_overall(),
     ),
     Claim(
         "PWC_KLR varies less than PWC_PSVM in error, PWC_PSVM less than PWC_KLR in log-loss "
@@ -218,5 +398,16 @@ CLAIMS = (
         "Pitman and Morgan's test of the variances over partitions, correlations pooled over the "
         "five data sets: below 0 for both.",
         _variances,
+        _printed_variances,
+        "pwc-variances",
+    ),
+    Claim(
+        "The variances of PWC_PSVM and PWC_KLR are also smaller than those of the other methods "
+        "(section 5).",
+        "On every data set, the deviation of the error over partitions is lower for both than for "
+        "each of the other ten methods.",
+        _smallest_variances,
+        _printed_smallest,
+        "smallest-variances",
     ),
 )

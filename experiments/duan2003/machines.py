@@ -1,8 +1,8 @@
 """Cross-validated scores of all binary machines, for many C at once.
 
-For every σ², all C, folds, columns and methods share one kernel matrix. LIBSVM fits all
-pairs of classes in one call. Each kernel logistic regression starts from the solution for the
-previous C.
+For every σ², all C, folds, columns and methods share one kernel matrix. One call fits
+the SVMs of all columns. Each kernel logistic regression starts from the solution for the previous
+C.
 """
 
 from __future__ import annotations

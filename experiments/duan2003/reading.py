@@ -6,8 +6,14 @@ from collections import Counter
 
 import numpy as np
 
+from experiments.checked import duan_contradictions
 from experiments.duan2003.methods import DEFAULT, PAPER, RECIPES, TUNED
-from experiments.duan2003.results import Table, p_value, published_p_values, published_values
+from experiments.duan2003.results import (
+    Table,
+    distances_from_published,
+    p_value,
+    published_p_values,
+)
 from experiments.duan2003.tables import SOFTMAX_C
 from experiments.intervals import t_interval
 
@@ -43,11 +49,7 @@ def reading(table: Table) -> list[str]:
 
 def _agreement(table: Table, metric: str) -> str:
     """Say how far our means are from the published ones."""
-    distances = {}
-    for (data, method, m), theirs in published_values().items():
-        if m == metric and data in table.comparable():
-            ours = table.values(data, method, metric)
-            distances[data, method] = (ours.mean() - theirs.mean) / theirs.standard_error(len(ours))
+    distances = distances_from_published(table, PAPER, metric)
     if not distances:
         return ""
     near = sum(abs(d) < NEAR for d in distances.values())
@@ -61,18 +63,13 @@ def _agreement(table: Table, metric: str) -> str:
 
 
 def _misprints() -> str:
-    """Say how often the published p-values and means contradict each other."""
-    published, wrong, total = published_values(), [], 0
-    for (first, second, metric), by_data in published_p_values().items():
-        for data, p in by_data.items():
-            gap = published[data, first, metric].mean - published[data, second, metric].mean
-            total += 1
-            if gap * (p - 0.5) < 0 and _is_clear(p):
-                wrong.append(f"{first} against {second} on {data}")
-    listed = f": {'; '.join(wrong)}" if wrong else ""
+    """Say how many published p-values contradict means and deviations; the errata list them."""
+    wrong = duan_contradictions()
+    total = sum(map(len, published_p_values().values()))
+    cells = ", ".join(f"{first[1]} against {second[1]} on {first[0]}" for first, second, _ in wrong)
     return (
-        f"{len(wrong)} of {total} published p-values are below {CLEAR} or above {1 - CLEAR:.1f} "
-        f"and contradict the published means{listed}."
+        f"{len(wrong)} of {total} published p-values are impossible with the published means and "
+        f"deviations: {cells}."
     )
 
 

@@ -106,6 +106,18 @@ def published_values() -> dict[tuple[str, str, str], Published]:
     return found
 
 
+def distances_from_published(
+    table: Table, methods: Iterable[str], metric: str
+) -> dict[tuple[str, str], float]:
+    """Return our means less the published ones, in standard errors, by data set and method."""
+    found = {}
+    for (data, method, m), theirs in published_values().items():
+        if m == metric and method in methods and data in table.comparable():
+            ours = table.values(data, method, metric)
+            found[data, method] = (ours.mean() - theirs.mean) / theirs.standard_error(len(ours))
+    return found
+
+
 class Comparison(NamedTuple):
     """A pair of methods that section 5 compares."""
 

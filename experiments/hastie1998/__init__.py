@@ -6,6 +6,7 @@ from experiments.hastie1998.claims import CLAIMS
 from experiments.hastie1998.gaussians import config, tasks
 from experiments.hastie1998.gaussians_page import section
 from experiments.hastie1998.mixtures import mixture_experiment
+from experiments.hastie1998.statements import EXPERIMENT as STATEMENTS
 from experiments.runner import Experiment
 
 TITLE = "Hastie & Tibshirani (1998): Classification by pairwise coupling"
@@ -21,4 +22,5 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         section=section,
         claims=CLAIMS,
     ),
+    STATEMENTS,
 )

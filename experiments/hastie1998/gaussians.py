@@ -26,9 +26,10 @@ READINGS: dict[Reading, str] = {
     "eigenvalues": "eigenvalues uniform on [0.01, 1.01], as printed",
 }
 SIZES: dict[str, dict[str, int]] = {
-    "quick": {"simulations": 3, "train_per_class": 40, "test_per_class": 50},
-    "paper": {"simulations": 20, "train_per_class": 100, "test_per_class": 200},
+    "quick": {"simulations": 3, "train_per_class": 40, "test_per_class": 50, "further": 2},
+    "paper": {"simulations": 20, "train_per_class": 100, "test_per_class": 200, "further": 180},
 }
+FURTHER = "deviations, further simulations"
 MOST_NEIGHBORS = 25
 
 
@@ -104,11 +105,21 @@ def measure_gaussians(
     yield from measured("Bayes", y_test, population.posterior(X_test))
 
 
-def _linear(X, y, X_test, y_test) -> Iterator[Row]:
+def measure_further(seed: int, n_train: int, n_test: int) -> Iterator[Row]:
+    """Yield what the claims need: LDA, J-NN, and their pairs without and with thresholds."""
+    population = gaussian_classes(uniform="deviations", random_state=seed)
+    X, y = population.sample(n_train, random_state=1000 + seed)
+    X_test, y_test = population.sample(n_test, random_state=2000 + seed)
+    yield from _linear(X, y, X_test, y_test, folds=False)
+    yield from _neighbours(X, y, X_test, y_test, only=(VOTES.plain, VOTES.thresholded))
+    yield from measured("Bayes", y_test, population.posterior(X_test))
+
+
+def _linear(X, y, X_test, y_test, folds: bool = True) -> Iterator[Row]:
     """Yield LDA and its pairs: plain, and with thresholds from the training set or from folds."""
     lda = LinearDiscriminantAnalysis()
-    learners = lda, ThresholdOptimized(lda), ThresholdOptimized(lda, cv=5)
-    for method, learner in zip(FAMILIES["LDA"], learners, strict=True):
+    learners = [lda, ThresholdOptimized(lda), ThresholdOptimized(lda, cv=5)][: 3 if folds else 2]
+    for method, learner in zip(FAMILIES["LDA"], learners, strict=False):
         pairs = Pairs(in_pairs(learner).fit(X, y), X_test)
         yield from measured_pairs(method, pairs, y_test)
         if learner is lda:
@@ -117,7 +128,7 @@ def _linear(X, y, X_test, y_test) -> Iterator[Row]:
     yield from measured("LDA", y_test, lda.fit(X, y).predict_proba(X_test))
 
 
-def _neighbours(X, y, X_test, y_test) -> Iterator[Row]:
+def _neighbours(X, y, X_test, y_test, only: tuple[str, ...] = ()) -> Iterator[Row]:
     """Yield J-NN and its pairs: with the same J, with a J each, and with biased distances.
 
     Neighbours vote, as in the paper. Pairs with a J each, and with biases, are also measured
@@ -137,6 +148,8 @@ def _neighbours(X, y, X_test, y_test) -> Iterator[Row]:
         PairwiseNeighbors(),
     )
     for method, learner in zip(FAMILIES["J-NN"], learners, strict=True):
+        if only and method not in only:
+            continue
         model = in_pairs(learner).fit(X, y)
         yield from measured_pairs(method, Pairs(model, X_test), y_test)
         fitted = model.estimators_
@@ -181,11 +194,15 @@ def tasks(scale: str) -> list[Task]:
     """Return one task per reading and simulation."""
     size = SIZES[scale]
     numbers = size["train_per_class"], size["test_per_class"]
-    return [
+    found = [
         Task(reading, split_name(scale, seed), "all", measure_gaussians, (reading, seed, *numbers))
         for reading in READINGS
         for seed in range(size["simulations"])
     ]
+    for seed in range(size["simulations"], size["simulations"] + size["further"]):
+        arguments = seed, *numbers
+        found.append(Task(FURTHER, split_name(scale, seed), "all", measure_further, arguments))
+    return found
 
 
 def config(scale: str) -> dict[str, Any]:

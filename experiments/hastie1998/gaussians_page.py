@@ -88,6 +88,10 @@ def _boxplots(axes, summary: Summaries, reading: str) -> None:
         ax.set_title(f"{base} and its pairs")
         ax.grid(axis="y", alpha=0.3)
         ax.set_ylim(bottom=0)
+    printed = 100 * PRINTED["median error"].value
+    text = "published median of thresholds, max-wins"
+    axes[1].axhline(printed, color="C2", ls=":", label=text)
+    axes[1].legend(fontsize=8)
     axes[0].set_ylabel("test error, %")
 
 

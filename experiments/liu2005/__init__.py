@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.liu2005 import claims, figure2, page, table1
+from experiments.liu2005 import claims, converged, figure2, page, statements, table1
 from experiments.runner import Experiment
 
 TITLE = "Liu & Zheng (2005): One-against-all SVM classification using reliability measures"
@@ -24,4 +24,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         section=figure2.section,
         claims=figure2.CLAIMS,
     ),
+    converged.EXPERIMENT,
+    statements.EXPERIMENT,
 )

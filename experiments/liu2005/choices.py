@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from experiments.liu2005.machines import RULES, SETTINGS, UNCONVERGED, Setting, method_name
+from experiments.liu2005.machines import RULES, SETTINGS, Setting, method_name
 from experiments.pages import published
 from experiments.results import Measurement
 
@@ -14,8 +14,6 @@ ORIGIN = "origin"
 
 Values = dict[tuple[str, str, str], float]
 """Values on the official split by (setting, method, metric)."""
-Choice = Callable[[Values, str], tuple[Setting, float] | None]
-"""A function that chooses the setting and C of a problem."""
 
 
 def origin_values(rows: list[Measurement]) -> Values:
@@ -72,15 +70,6 @@ def most_alike(values: Values, problem: str) -> tuple[Setting, float] | None:
         candidates,
         key=lambda c: abs(values[c[0].name, method_name("f(x)", c[1]), "error"] - target),
     )
-
-
-def converged_choice(values: Values, problem: str) -> tuple[Setting, float] | None:
-    """Return the setting of a problem with converged machines, and C by left-out samples."""
-    for setting in SETTINGS.values():
-        matches = setting.problem == problem and setting.variant != UNCONVERGED
-        if matches and measured_grid(values, setting):
-            return setting, cross_validated(values, setting)
-    return None
 
 
 def resampled_errors(rows: list[Measurement], setting: Setting, rule: str, C: float) -> np.ndarray:

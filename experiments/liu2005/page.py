@@ -23,14 +23,13 @@ from experiments.liu2005.machines import (
     RULES,
     SETTINGS,
     SIZES,
+    TEST_ROWS,
     Setting,
     method_name,
 )
 from experiments.liu2005.table1 import DEFAULTS, STOPPED_C, STOPPED_SIZE, STOPS
 from experiments.pages import markdown_table
 from experiments.results import Measurement
-
-N_TEST = {"segment": 2100, "letter": 4000, "iris": 150}
 
 
 def section(rows: list[Measurement], folder: Path) -> str:
@@ -76,7 +75,7 @@ def _beside_paper(
         C, theirs = choose(values, setting), published_errors(setting)
         ours = {r: values[setting.name, method_name(r, C), "error"] for r in RULES}
         m = values[setting.name, method_name("DRM", C), "neighbours"]
-        error = np.sqrt(theirs["DRM"] * (1 - theirs["DRM"]) / N_TEST[setting.dataset])
+        error = np.sqrt(theirs["DRM"] * (1 - theirs["DRM"]) / TEST_ROWS[setting.dataset])
         table.append(
             [setting.name, f"{C:g}", f"{m:g}"]
             + [f"{100 * ours[r]:.2f} ({100 * theirs[r]:.2f})" for r in RULES]

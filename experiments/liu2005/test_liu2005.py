@@ -13,9 +13,11 @@ from threadpoolctl import threadpool_limits
 from experiments.liu2005 import EXPERIMENTS
 from experiments.liu2005 import choices as choices
 from experiments.liu2005 import claims as claims
+from experiments.liu2005 import converged as converged
 from experiments.liu2005 import figure2 as figure2
 from experiments.liu2005 import machines as machines
 from experiments.liu2005 import page as page
+from experiments.liu2005 import statements as statements
 from experiments.liu2005 import table1 as table1
 from experiments.results import Measurement
 from manyclass import CoupledSVC
@@ -241,7 +243,6 @@ def test_the_c_nearest_to_the_paper_is_taken():
     assert choices.cross_validated(values, setting) == 10.0
     assert choices.most_alike(values, "segment, degree 1") == (setting, 10.0)
     assert choices.most_alike(values, "letter") is None
-    assert choices.converged_choice(values, "segment, degree 1") is None
 
 
 def test_section_of_the_table(tmp_path):
@@ -259,38 +260,74 @@ def test_section_of_the_table(tmp_path):
     assert "| 10.00 ± nan | 9.00 ± nan | 8.00 ± nan | 1 | 1 |" in text
 
 
+def decided(name, counts):
+    rows = table_rows(name, (0.04, 0.03, 0.02), counts, C=10.0)
+    claim = next(c for c in claims.CLAIMS if c.key == f"lowers-{name.split(',')[0]}")
+    return claim.decide(rows)
+
+
 def test_order_is_decided_by_the_samples_that_differ():
-    def decide(counts):
-        rows = table_rows(SECOND, (0.278, 0.1, 0.09), counts)
-        return claims.CLAIMS[2].decide(rows).holds
-
-    assert decide(((30, 2), (40, 2), (12, 1))) is True
-    assert decide(((30, 2), (40, 2), (3, 2))) is None
-    assert decide(((30, 2), (40, 2), (1, 12))) is False
-    assert claims.CLAIMS[4].decide(table_rows(SECOND, (0.278, 0.1, 0.09))).holds is None
-
-
-def degrading(loss_of_drm, splits=8):
-    rows = table_rows(FIRST, (0.09, 0.08, 0.08)) + table_rows(SECOND, (0.28, 0.1, 0.1))
-    for i in range(splits):
-        split, counts = f"resampled-{i}", ((1, 0),) * 3
-        rows += rule_rows(FIRST, split, (0.1, 0.1, 0.1), counts)
-        rows += rule_rows(SECOND, split, (0.3, 0.12, 0.1 + loss_of_drm), counts)
-    return claims.CLAIMS[-1].decide(rows).holds
+    letter = "letter, raw inputs"
+    assert decided(letter, ((30, 2), (40, 2), (12, 1))).holds is True
+    assert decided(letter, ((30, 2), (40, 2), (3, 2))).holds is None
+    assert decided(letter, ((30, 2), (40, 2), (1, 12))).holds is False
+    assert decided(letter, ((0, 0), (40, 2), (40, 2))).holds is False  # SRM changes nothing
+    iris = decided("iris, raw inputs", ((2, 0), (2, 0), (1, 0)))
+    assert iris.holds is None and "about 750 samples would be needed" in iris.power
+    assert claims.CLAIMS[1].decide([]).holds is None
 
 
-def test_degrading_less():
-    assert degrading(0.02) is True
-    assert degrading(0.15) is False
-    assert degrading(0.02, splits=3) is None
-    assert claims.CLAIMS[-1].decide([]).holds is None
+def test_equal_results_of_several_c_are_one():
+    rows = [
+        row
+        for C in (10.0, 20.0, 30.0)
+        for row in table_rows("letter, raw inputs", (0.04,) * 3, C=C)
+    ]
+    assert "1 of 1 different results over C" in claims.CLAIMS[1].decide(rows).evidence
+
+
+def split_rows(first, second, n=60):
+    rows, rng = [], np.random.default_rng(0)
+    for problem, means in zip(converged.NAMES, (first, second), strict=True):
+        for i in range(n):
+            for rule, mean in zip(RULES, means, strict=True):
+                value = mean + rng.normal(0, 0.001)
+                place = "liu2005-converged", converged.NAMES[problem], str(1000 + i)
+                rows.append(Measurement(*place, rule, "error", value))
+    return rows
+
+
+def test_claims_of_converged_machines(tmp_path):
+    lowers, _, degrades = (claim.decide for claim in converged.CLAIMS)
+    good = split_rows((0.1, 0.09, 0.08), (0.3, 0.12, 0.1))
+    assert lowers(good).holds is True and degrades(good).holds is True
+    assert lowers(split_rows((0.1, 0.11, 0.08), (0.1,) * 3)).holds is False
+    assert lowers(split_rows((0.1,) * 3, (0.1,) * 3, n=5)).holds is None
+    assert degrades(split_rows((0.1, 0.09, 0.08), (0.101, 0.09, 0.08))).holds is False
+    assert degrades(split_rows((0.1, 0.1, 0.1), (0.3, 0.29, 0.28))).holds is False
+    assert "/ 0" in converged.section(good, tmp_path)
+
+
+def test_statements_are_measured(tmp_path):
+    rows = [
+        Measurement("liu2005-statements", "Figure 1", str(seed), *row)
+        for seed in range(2)
+        for row in statements.measure_figure1(seed)
+    ]
+    assert statements.CLAIMS[0].decide(rows).holds is True
+    cost = [
+        Measurement("x", "letter", str(n), "SRM", "kernel evaluations", n**power)
+        for n, power in ((100, 2.0), (1000, 2.0))
+    ]
+    assert statements.CLAIMS[1].decide(cost).holds is False
 
 
 def curve_rows(counts_of_last=((9, 1), (15, 1), (9, 1)), before=((3, 1), (4, 1), (2, 2))):
-    experiment = "liu2005-figure2"
-    rows = rule_rows(FIRST, "3 classes", (0.05, 0.04, 0.04), before, experiment=experiment)
+    setting, C = figure2.CONVERGED["segment, degree 1"]
+    common = {"C": C, "experiment": "liu2005-figure2"}
+    rows = rule_rows(setting.name, "3 classes", (0.05, 0.04, 0.04), before, **common)
     last = (0.0924, 0.08, 0.07)
-    return rows + rule_rows(FIRST, "7 classes", last, counts_of_last, experiment=experiment)
+    return rows + rule_rows(setting.name, "7 classes", last, counts_of_last, **common)
 
 
 def test_section_of_the_figure(tmp_path):
@@ -301,9 +338,8 @@ def test_section_of_the_figure(tmp_path):
 
 
 def test_always_lower():
-    decide = figure2.CLAIMS[0].decide
-    assert decide(curve_rows()).holds is True
-    assert decide(curve_rows(before=((3, 1), (4, 1), (2, 3)))).holds is None
-    assert decide(curve_rows(before=((3, 1), (4, 1), (0, 9)))).holds is False
-    assert decide(curve_rows(counts_of_last=((0, 0),) * 3)).holds is None
-    assert figure2.CLAIMS[2].decide(curve_rows()).holds is None
+    (claim,) = figure2.CLAIMS
+    assert claim.decide(curve_rows()).holds is True
+    assert claim.decide(curve_rows(before=((3, 1), (4, 1), (2, 3)))).holds is False
+    assert claim.decide(curve_rows(counts_of_last=((0, 0),) * 3)).holds is None
+    assert claim.decide([]).holds is None

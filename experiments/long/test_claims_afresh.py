@@ -10,13 +10,14 @@ from experiments import find
 from experiments.hastie1998 import gaussians
 from experiments.hastie1998.claims import NEARLY_HALF
 from experiments.hastie1998.tools import ratio_interval
-from experiments.liu2005 import machines, table1
+from experiments.liu2005 import converged
+from experiments.long.tracked import rows_of
 from experiments.pages import paired
 from experiments.results import Measurement
 from experiments.runner import Row, Verdict
 from experiments.simulated import gaussian_classes
-from experiments.wu2003 import figure1
-from experiments.zadrozny2001 import measuring
+from experiments.wu2003 import figure1, spread
+from experiments.zadrozny2001 import divergence, measuring
 from experiments.zadrozny2001.claims import CODES, DATA
 
 
@@ -95,21 +96,42 @@ def test_zadrozny_iterative_estimates_have_the_lower_squared_error(shared_data):
 # -- Liu & Zheng -----------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def second_degree(shared_data) -> list[Measurement]:
+def test_liu_converged_machines(shared_data):
     shared_data("segment")
-    return [
-        row
-        for name, setting in machines.SETTINGS.items()
-        if setting.problem == "segment, degree 2"
-        for row in as_measurements(name, "origin", table1.measure_split(name, setting.grid))
+    rows = [
+        Measurement("afresh", name, str(seed), *row)
+        for seed in range(5000, 5020)
+        for name in converged.NAMES.values()
+        for row in converged.measure(name, seed, (0.1, 1.0, 10.0))
     ]
+    (experiment,) = find("liu2005-converged")
+    stored = rows_of(experiment)
+    for claim in experiment.claims:
+        again, before = claim.decide(rows).holds, claim.decide(stored).holds
+        assert again in (before, None), claim.decide(rows).evidence
 
 
-@pytest.mark.filterwarnings("ignore:Solver terminated early")
-def test_liu_reliabilities_lower_the_error_of_machines_of_the_second_degree(second_degree):
-    # With converged machines it cannot be decided at this size: see the page.
-    order = "DRM has no more errors than SRM, and SRM no more than f(x)"
-    beginning = f"{order}, on segment, degree 2 (Table I), in the setting whose f(x)"
-    verdict = decided("liu2005-table1", beginning, second_degree)
-    assert verdict.holds, verdict.evidence
+# -- statements ------------------------------------------------------------------------
+
+
+def test_zadrozny_the_iteration_does_not_minimise_the_distance():
+    rows = [
+        row
+        for code in divergence.CODES
+        for row in as_measurements(code, "k=6", divergence.measure_random(code, 6, 200, 500, 99))
+    ]
+    for beginning, holds in (("The iteration minimises", False), ("For all pairs the", True)):
+        assert decided("zadrozny2001-divergence", beginning, rows).holds is holds
+
+
+def test_wu_the_spread_of_the_formulas():
+    rows = [
+        row
+        for case in figure1.CASES
+        for k in (3, 10)
+        for row in as_measurements(
+            figure1.data_name(case, k), "1", spread.simulate(case, k, 2000, 900 + k)
+        )
+    ]
+    assert decided("wu2003-spread", "(13) underestimates", rows).holds
+    assert decided("wu2003-spread", "The rules HT and V", rows).holds is False

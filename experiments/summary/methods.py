@@ -35,6 +35,26 @@ DECODERS = {
 }
 """Rules that give labels alone."""
 
+SAME = {
+    "one-vs-one": {
+        "hamming": "max-wins",
+        "kl": "ht",
+        "zadrozny": "ht",
+        "least-squares": "wlw2",
+        "noniterative": "ht-noniterative",
+    },
+    # As a tree, one-vs-rest is a root with a group for every class.
+    "one-vs-rest": {"loss": "winner-takes-all", "tree-product": "normalize"},
+}
+"""Rules that are another one with the code: exactly, or but for the weights of the columns."""
+
+NOT_MEASURED = {
+    "one-vs-one": ("softmax", "softmax-simplified", "loss-weighted"),
+    "one-vs-rest": ("zadrozny", "noniterative", "loss-weighted"),
+    "sparse-random": ("softmax", "softmax-simplified", "loss-weighted"),
+}
+"""Rules of the library that the results do not cover."""
+
 BY_RELIABILITY = ("srm", "drm")  # decoders that read an objective only support vector machines have
 
 CODES = tuple(COUPLERS)

@@ -14,7 +14,9 @@ from experiments.summary.figures import diagrams
 from experiments.summary.methods import (
     CODES,
     LEARNERS,
+    NOT_MEASURED,
     PEERS,
+    SAME,
     Method,
     at_their_best,
     machines_name,
@@ -37,7 +39,7 @@ FIGURES = {
 def section(rows: list[Measurement], folder: Path) -> str:
     """Return tables, diagrams and the advice, from the results."""
     table = Table(rows)
-    parts = [INTRODUCTION, _data(table), "### What to pick", advice(table)]
+    parts = [INTRODUCTION, _coverage(), _data(table), "### What to pick", advice(table)]
     parts += ["### Ranks", RANKS]
     for (of, metric), caption in FIGURES.items():
         rankings = {title: ranking(table, key, of, metric) for key, title in LEARNERS.items()}
@@ -59,6 +61,24 @@ SVC has C = 10 and gamma = "scale"; `config.json` has the other settings. Models
 with the same learner are also shown, but not ranked. Data sets with two classes are left out,
 because nothing is coupled there. So are iris and wine, whose test sets would have fewer than a
 hundred rows."""
+
+
+def _coverage() -> str:
+    """Say which rules are others with a code, and which are not measured."""
+    same = "; ".join(
+        f"{code}: {', '.join(f'`{a}` is `{b}`' for a, b in rules.items())}"
+        for code, rules in SAME.items()
+    )
+    missing = "; ".join(
+        f"{code}: {', '.join(f'`{rule}`' for rule in rules)}"
+        for code, rules in NOT_MEASURED.items()
+    )
+    return (
+        "Not all rules of the library are here. Some are another rule with a code, but for the "
+        f"weights of the columns ({same}). Not measured are, {missing}. Nor are codes other than "
+        "the three."
+    )
+
 
 RANKS = f"""\
 Losses are averaged over the splits of a data set and ranked there. Then the ranks are averaged

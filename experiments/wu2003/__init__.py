@@ -13,6 +13,7 @@ from experiments.wu2003 import (
     figure1,
     figure1_claims,
     figure1_page,
+    spread,
     table1,
     table1_claims,
     table1_page,
@@ -29,6 +30,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         figure1_page.section,
         figure1_claims.CLAIMS,
     ),
+    spread.EXPERIMENT,
     Experiment(
         "wu2003-table1",
         "Table 1: test errors on five data sets",

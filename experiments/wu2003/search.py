@@ -1,6 +1,6 @@
 """The search for C and gamma of Wu et al. (2003), section 6.2, for all rules at once.
 
-For every gamma, all C, folds and rules share one kernel matrix. One call of LIBSVM fits all
+For every gamma, all C, folds and rules share one kernel matrix. One call fits the machines of all
 pairs of classes. All compared calibrations and rules use its scores. The probabilities are
 those of :class:`~manyclass.CoupledClassifier`.
 """

@@ -16,9 +16,11 @@ from experiments.wu2003.table1_results import (
     LABELS,
     Table,
     as_paper,
+    mean_distances,
     n_classes,
     published_errors,
     published_means,
+    standard_error,
 )
 
 UNKNOWN = "–"
@@ -40,9 +42,10 @@ def section(rows: list[Measurement], folder: Path) -> str:
         "large. We chose this by the errors on the test samples of the first two pairs, so "
         "agreement on usps is weaker evidence than agreement on the other data sets.",
         "Test errors in percent: mean ± standard deviation over the pairs of training and test "
-        "samples. Sigmoids are fitted on scores of the training data, as in the paper. Our pairs "
-        "are not the paper's, so we compare the two means. The last column divides their "
-        "difference by its standard error over pairs.",
+        "samples. Deviations are those of the population, not of a sample: the published ones are "
+        "(see Findings and errata). Sigmoids are fitted on scores of the training data, as in the "
+        "paper. Our pairs are not the paper's, so we compare the two means. The last column "
+        "divides their difference by its standard error over pairs.",
         _comparison(table),
         figure,
         "The figure shows the mean and the standard deviation over the pairs of samples.",
@@ -67,18 +70,11 @@ def _comparison(table: Table) -> str:
     for name in table.data():
         for rule in LABELS:
             ours, theirs = table.means(name, as_paper(rule)), published_means(name, rule)
-            gap, error = ours.mean() - theirs.mean(), _standard_error(ours, theirs)
+            gap, error = ours.mean() - theirs.mean(), standard_error(ours, theirs)
             relative = f"{gap / error:+.1f}" if error > 0 else UNKNOWN
             cells = [name, str(n_classes()[name]), LABELS[rule], _spread(ours), _spread(theirs)]
             lines.append(_line([*cells, f"{100 * gap:+.2f}", relative]))
     return "\n".join(lines)
-
-
-def _standard_error(ours: Floats, theirs: Floats) -> float:
-    """Return the standard error of the difference of means; 0 if there are too few values."""
-    if len(ours) < 2:
-        return 0.0
-    return float(np.sqrt(ours.var(ddof=1) / len(ours) + theirs.var(ddof=1) / len(theirs)))
 
 
 def _pair_by_pair(table: Table) -> str:
@@ -108,7 +104,7 @@ def _draw(table: Table, axes) -> None:
             panel.errorbar(
                 np.arange(len(LABELS)) + shift,
                 [100 * e.mean() for e in errors],
-                [100 * e.std(ddof=1) if len(e) > 1 else 0.0 for e in errors],
+                [100 * e.std() for e in errors],
                 fmt=marker,
                 capsize=3,
                 label=label,
@@ -147,13 +143,7 @@ def _reading(table: Table) -> list[str]:
 
 
 def _agreement(table: Table) -> str:
-    distances = {}
-    for name in table.data(at_least=2):
-        for rule in LABELS:
-            ours, theirs = table.means(name, as_paper(rule)), published_means(name, rule)
-            error = _standard_error(ours, theirs)
-            if error > 0:
-                distances[name, rule] = (ours.mean() - theirs.mean()) / error
+    distances = mean_distances(table)
     if not distances:
         return ""
     near = sum(abs(d) < 2 for d in distances.values())
@@ -221,8 +211,8 @@ def _chosen(table: Table, name: str) -> Floats:
 
 
 def _spread(values: Floats) -> str:
-    """Return mean ± standard deviation in percent."""
-    deviation = f" ± {100 * values.std(ddof=1):.2f}" if len(values) > 1 else ""
+    """Return mean ± population deviation in percent, the paper's kind."""
+    deviation = f" ± {100 * values.std():.2f}" if len(values) > 1 else ""
     return f"{100 * values.mean():.2f}{deviation}"
 
 

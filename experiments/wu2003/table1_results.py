@@ -10,7 +10,7 @@ import numpy as np
 from experiments import pages
 from experiments.results import Measurement
 from experiments.wu2003.search import TRAINING, Floats, method_name
-from experiments.wu2003.table1 import ALL_METHODS, DATA, DEFAULT, pair_of
+from experiments.wu2003.table1 import ALL_METHODS, DATA, pair_of
 
 LABELS = {"ht": "HT", "wlw1": "δ1", "wlw2": "δ2", "vote": "V"}
 PUBLISHED = {"ht": "ht", "wlw1": "delta1", "wlw2": "delta2", "vote": "vote"}  # names of columns
@@ -32,7 +32,7 @@ class Table:
 
     def pairs(self, data: str) -> list[int]:
         """Return the pairs that were measured."""
-        return sorted(self._values.get((data, DEFAULT, "error"), {}))
+        return sorted(self._values.get((data, as_paper("ht"), "error"), {}))
 
     def repeats(self, data: str, pair: int, method: str, metric: str = "error") -> Floats:
         """Return the values of all repeats."""
@@ -75,6 +75,33 @@ def published_means(data: str, rule: str) -> Floats:
             if (name, r) == (data, rule)
         ]
     )
+
+
+def published_rows() -> list[Measurement]:
+    """Return the published means as measurements, so that the same criteria apply to them."""
+    return [
+        Measurement("published", data, f"pair {pair} repeat 1", as_paper(rule), "error", mean)
+        for (data, pair, rule), (mean, _) in published_errors().items()
+    ]
+
+
+def mean_distances(table: Table) -> dict[tuple[str, str], float]:
+    """Return our means less the published ones, in standard errors, by data set and rule."""
+    found = {}
+    for name in table.data(at_least=2):
+        for rule in LABELS:
+            ours, theirs = table.means(name, as_paper(rule)), published_means(name, rule)
+            error = standard_error(ours, theirs)
+            if error > 0:
+                found[name, rule] = float((ours.mean() - theirs.mean()) / error)
+    return found
+
+
+def standard_error(ours: Floats, theirs: Floats) -> float:
+    """Return the standard error of the difference of means; 0 if there are too few values."""
+    if len(ours) < 2:
+        return 0.0
+    return float(np.sqrt(ours.var(ddof=1) / len(ours) + theirs.var(ddof=1) / len(theirs)))
 
 
 def n_classes() -> dict[str, int]:

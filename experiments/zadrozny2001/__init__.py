@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from experiments.runner import Experiment, Task
-from experiments.zadrozny2001 import measuring
+from experiments.zadrozny2001 import divergence, measuring, reliability
 from experiments.zadrozny2001.claims import CODES, FIGURE_CLAIMS, TABLE_CLAIMS
 from experiments.zadrozny2001.pages import figure_section, tables_section
 from manyclass.combiners.coupling.general import Zadrozny
@@ -96,6 +96,7 @@ def figure_config(scale: str) -> dict[str, Any]:
 
 
 EXPERIMENTS = (
+    divergence.EXPERIMENT,
     Experiment(
         "zadrozny2001-tables",
         "Tables 2 and 3: error and mean squared error",
@@ -112,4 +113,5 @@ EXPERIMENTS = (
         figure_section,
         FIGURE_CLAIMS,
     ),
+    reliability.EXPERIMENT,
 )

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.pages import Summary, markdown_table, published
-from experiments.zadrozny2001.claims import DATA
+from experiments.possible import squared_error_bounds
+from experiments.zadrozny2001.claims import DATA, OURS
 
-OURS = {"ht-noniterative": "noniterative", "ht-iterative": "zadrozny"}
 SPOKEN = {
     "loss-linear": "loss-based, L(y) = −y",
     "loss-exponential": "loss-based, L(y) = e^−y",
@@ -64,20 +64,11 @@ def cell(found: Summary | None) -> str:
 # -- the published numbers -------------------------------------------------------------
 
 
-def least_and_most(error: float, k: int) -> tuple[float, float]:
-    """Return the least and the largest possible mean of sum_j (t_j - p_j)^2, given the error.
-
-    A wrong label costs at least 1/2, when two classes have probability 1/2 each, and at most 2.
-    A correct label costs at most (k - 1)/k, when all classes have the same probability.
-    """
-    return error / 2, 2 * error + (1 - error) * (k - 1) / k
-
-
 def check_published(summary: Summaries) -> str:
     """Say which published pairs of error and MSE are possible."""
     sizes = {data: int(summary[data, "data", "classes"].mean) for data in measured(summary)}
     lines = [line for line in published_lines() if line.data in sizes and not np.isnan(line.mse)]
-    bounds = [least_and_most(line.error, sizes[line.data]) for line in lines]
+    bounds = [squared_error_bounds(line.error, sizes[line.data]) for line in lines]
     n_below = sum(line.mse < least for line, (least, _) in zip(lines, bounds, strict=True))
     text = (
         f"The squared error of a wrong label is at least 1/2. {n_below} of the {len(lines)} "
@@ -91,13 +82,14 @@ def check_published(summary: Summaries) -> str:
 
 
 def _misprint(summary: Summaries, line: Published, k: int) -> str:
-    most = least_and_most(line.error, k)[1] / k
+    most = squared_error_bounds(line.error, k)[1] / k
     mse = summary[line.data, line.ours, "mse"].mean
     return (
         f"The MSE {line.mse} of {SPOKEN[line.method]} on {line.data} is impossible: with error "
-        f"{line.error} and {k} classes it can be at most {most:.4f}. Ours is {mse:.5f}, and a "
-        f"tenth of the published one is {line.mse / 10:.5f}: the decimal point seems to be off by "
-        "one place."
+        f"{line.error} and {k} classes it can be at most {most:.4f}. Ours is {mse:.5f}. If it was "
+        f"not divided by the number of classes, {line.mse / k:.5f} was meant, "
+        f"{mse / (line.mse / k):.2f} times which is ours; if the decimal point slipped, "
+        f"{line.mse / 10:.5f}, {mse / (line.mse / 10):.2f} times which is ours."
     )
 
 

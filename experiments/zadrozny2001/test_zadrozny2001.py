@@ -16,17 +16,19 @@ from sklearn.metrics import log_loss
 
 from experiments import zadrozny2001
 from experiments.pages import write_page
+from experiments.possible import squared_error_bounds
 from experiments.results import SECONDS, Measurement, Results
 from experiments.zadrozny2001 import claims as claims
+from experiments.zadrozny2001 import divergence, reliability
 from experiments.zadrozny2001 import measuring as measuring
 from experiments.zadrozny2001 import pages as page
-from experiments.zadrozny2001.published import least_and_most, published_lines
+from experiments.zadrozny2001.published import published_lines
 from manyclass import CoupledClassifier, codes
 from manyclass.combiners.coupling.general import Zadrozny
 from manyclass.learners import BoostedNaiveBayes
 from manyclass.metrics import zadrozny_mse
 
-TABLES, FIGURE = zadrozny2001.EXPERIMENTS
+DIVERGENCE, TABLES, FIGURE, RELIABILITY = zadrozny2001.EXPERIMENTS
 CODES = claims.CODES
 DATA = "wine"  # comes with scikit-learn
 
@@ -282,18 +284,51 @@ def test_published_lines():
     assert len(lines) == 39 and len(published_lines("soybean")) == 13
     assert {line.ours for line in lines} >= {"naive-bayes", "one-vs-one/zadrozny"}
     impossible = [
-        x for x in published_lines("soybean") if x.mse * 19 > least_and_most(x.error, 19)[1]
+        x for x in published_lines("soybean") if x.mse * 19 > squared_error_bounds(x.error, 19)[1]
     ]
     assert [(x.method, x.mse) for x in impossible] == [("naive-bayes", 0.0996)]
 
 
-@settings(deadline=None, max_examples=100)
-@given(st.integers(2, 6), st.floats(0.05, 20.0), st.integers(0, 10_000))
-def test_squared_error_is_within_the_bounds_that_the_error_sets(k, concentration, seed):
-    rng = np.random.default_rng(seed)
-    p, y = rng.dirichlet(np.full(k, concentration), size=20), rng.integers(0, k, size=20)
-    least, most = least_and_most(float(np.mean(p.argmax(axis=1) != y)), k)
-    assert least - 1e-12 <= k * zadrozny_mse(y, p, classes=np.arange(k)) <= most + 1e-12
+# -- the distance and the reliability --------------------------------------------------
+
+
+def as_rows(experiment, data, split, rows):
+    return [Measurement(experiment.name, data, split, *row) for row in rows]
+
+
+def test_the_distance_rises_unless_sides_are_single_classes(tmp_path):
+    pytest.importorskip("matplotlib")
+    rows = []
+    for code in divergence.CODES:
+        found = divergence.measure_random(code, 4, 20, 300, seed=1)
+        rows += as_rows(DIVERGENCE, code, "k=4", found)
+    verdicts = {claim.key: claim.decide(rows).holds for claim in DIVERGENCE.claims}
+    assert verdicts["minimises-pairs"] is True
+    assert verdicts["minimises-any-code"] is False
+    assert verdicts["labels-one-against-all"] is False
+    assert "| one-vs-one | 0.0% |" in DIVERGENCE.section(rows, tmp_path)
+
+
+def test_calibrated_probabilities_are_called_so():
+    rng = np.random.default_rng(0)
+    confidence = rng.uniform(0.3, 1.0, 3000)
+    right = (rng.uniform(size=3000) < confidence) * 1.0
+    expected = reliability.calibrated_error(confidence, rng)
+    assert reliability.calibration_error(confidence, right) == pytest.approx(expected, abs=0.01)
+    assert reliability.calibration_error(confidence, right * 0.0) > 0.3
+
+
+def test_the_reliability_is_measured(tmp_path):
+    pytest.importorskip("matplotlib")
+    rows = [
+        row
+        for code in CODES
+        for row in as_rows(
+            RELIABILITY, "iris", "seed 0", reliability.measure_reliability("iris", code, None)
+        )
+    ]
+    assert RELIABILITY.claims[0].decide(rows).holds is None  # not all data sets
+    assert "| iris | one-vs-one | zadrozny |" in RELIABILITY.section(rows, tmp_path)
 
 
 # -- the page --------------------------------------------------------------------------

@@ -3,15 +3,14 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from manyclass import codes, combiners
-from manyclass.classifier import CoupledClassifier
-from manyclass.combiners.coupling import couple
-from manyclass.decisions import DecisionClassifier, adjust_prior, decide, estimate_prior
-from manyclass.svm import CoupledSVC
-
 if TYPE_CHECKING:
-    from manyclass import plot
+    from manyclass import codes, combiners, plot
+    from manyclass.app.compare import compare
+    from manyclass.classifier import CoupledClassifier
+    from manyclass.combiners.coupling import couple
+    from manyclass.decisions import DecisionClassifier, adjust_prior, decide, estimate_prior
     from manyclass.onnx import to_onnx
+    from manyclass.svm import CoupledSVC
 
 __all__ = [
     "CoupledClassifier",
@@ -21,6 +20,7 @@ __all__ = [
     "adjust_prior",
     "codes",
     "combiners",
+    "compare",
     "couple",
     "decide",
     "estimate_prior",
@@ -30,11 +30,34 @@ __all__ = [
 
 __version__ = "0.1.0.dev0"
 
+# Names are imported when they are first used: the command line starts at once.
+_PLACES = {
+    "CoupledClassifier": "classifier",
+    "CoupledSVC": "svm",
+    "DecisionClassifier": "decisions",
+    "adjust_prior": "decisions",
+    "compare": "app.compare",
+    "couple": "combiners.coupling",
+    "decide": "decisions",
+    "estimate_prior": "decisions",
+    "to_onnx": "onnx",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """Import what few programs need, when they ask for it."""
-    if name == "plot":
-        return import_module("manyclass.plot")
-    if name == "to_onnx":
-        return import_module("manyclass.onnx").to_onnx
+    """Import a public name, or a module, when it is first used."""
+    if name in _PLACES:
+        value = getattr(import_module(f"manyclass.{_PLACES[name]}"), name)
+        globals()[name] = value
+        return value
+    if not name.startswith("_"):
+        try:
+            return import_module(f"manyclass.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"manyclass.{name}":
+                raise
     raise AttributeError(f"module 'manyclass' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -32,8 +32,9 @@ from manyclass._lib.weights import class_sizes, weights_in_use
 from manyclass.banks import ConstantModel, ScoreKind
 from manyclass.banks.partial_fit import bank_of, new_learners, sides_in, teach
 from manyclass.calibration import Sigmoid
+from manyclass.calibration.evidence import Evidence
 from manyclass.calibration.plan import Plan
-from manyclass.codes.build import NATIVE
+from manyclass.codes.build import NATIVE, is_grouped
 from manyclass.combiners.base import Combiner
 from manyclass.predicting import Predictions
 from manyclass.scores.out_of_sample import DenseScores, OutOfSampleScores
@@ -63,7 +64,8 @@ class Stream:
 
 def _learns_in_batches(self) -> bool:
     native = isinstance(self.code, str) and self.code == NATIVE
-    return hasattr(self._base_estimator(), "partial_fit") and not native
+    binary = not native and not is_grouped(self.code)
+    return hasattr(self._base_estimator(), "partial_fit") and binary
 
 
 class PartialFitMixin(RoutingMixin, Predictions):
@@ -82,6 +84,7 @@ class PartialFitMixin(RoutingMixin, Predictions):
     _bank_options: Callable[[], dict[str, Any]]
     _set_up: Callable[..., None]
     _set_totals: Callable[[Floats], None]
+    _evidence: Callable[..., Evidence]
     _fit_combiner: Callable[..., None]
     _fit_calibration: Callable[..., None]
     _fit_scaling: Callable[..., None]
@@ -90,8 +93,8 @@ class PartialFitMixin(RoutingMixin, Predictions):
     def partial_fit(self, X, y, classes=None, sample_weight=None, **partial_fit_params):
         """Learn from a batch of samples.
 
-        Only available if the estimator has ``partial_fit`` itself, and not for the code
-        "native". The first call, or
+        Only available if the estimator has ``partial_fit`` itself, and not for the codes
+        "native" and "q-ary". The first call, or
         ``fit``, fixes the classes, the code, the combiner and the kind of scores that the
         binary models return; a ``calibration`` that needs other scores is then an error.
         ``partial_fit`` may be called after ``fit`` to continue learning; ``fit`` starts
@@ -155,7 +158,7 @@ class PartialFitMixin(RoutingMixin, Predictions):
         return self._fit_or_restore(X, y, sample_weight, partial_fit_params, learn)
 
     def _partial_fit(self, classes, X, y, sample_weight, params):
-        X, y = self._check_batch(X, y, classes)
+        X, y = self._check_batch(X, y, classes, sample_weight)
         weights = check_sample_weight(sample_weight, X, allow_all_zero=True)
         given = None if sample_weight is None else weights
         routed = self._route_partial_fit(given, params)
@@ -176,14 +179,14 @@ class PartialFitMixin(RoutingMixin, Predictions):
 
     # ------------------------------------------------------------------ input
 
-    def _check_batch(self, X, y, classes):
+    def _check_batch(self, X, y, classes, sample_weight):
         """Return X and the class indices; the first call fixes the classes and the code."""
         first = not self.__sklearn_is_fitted__()
         X, y = self._check_samples(X, y, reset=first)
         if n_samples(X) == 0:
             raise ValueError("X has 0 sample(s): do not pass empty batches.")
         if first:
-            self._start(_first_classes(classes))
+            self._start(X, y, _first_classes(classes), sample_weight)
         elif classes is not None and not np.array_equal(_distinct(classes), self.classes_):
             raise ValueError(
                 f"classes=[{some_quoted(_distinct(classes))}] are not those of the first call, "
@@ -192,9 +195,10 @@ class PartialFitMixin(RoutingMixin, Predictions):
             )
         return X, _indices(y, self.classes_)
 
-    def _start(self, classes: NDArray) -> None:
-        """Set up a model without samples."""
-        combiner, code, seeds = self._make_combiner_and_code(len(classes))
+    def _start(self, X, y: NDArray, classes: NDArray, sample_weight) -> None:
+        """Set up a model without samples; some codes are built from those of the first batch."""
+        _indices(y, classes)  # reports labels that are not among the classes
+        combiner, code, seeds = self._make_combiner_and_code(X, y, len(classes), sample_weight)
         if combiner.measure() is not None:
             raise ValueError(
                 f"combiner {combiner.key!r} needs the reliability of support vector "
@@ -299,11 +303,12 @@ class PartialFitMixin(RoutingMixin, Predictions):
             if not has_rows:
                 return
             self.combiner_ = clone(self.combiner_)
-        self._fit_calibration(scores, plan)
+        evidence = self._evidence(scores)
+        self._fit_calibration(evidence, plan)
         self._fit_combiner(scores)
         if plan.scaling is not None and has_rows:
             self.native_ = None  # it does not learn in batches
-            self._fit_scaling(scores, plan)
+            self._fit_scaling(evidence, plan)
         self.least_proba_ = np.zeros(len(self.classes_))  # more samples may come
 
     def _before_predicting(self) -> None:

@@ -7,13 +7,14 @@ out-of-sample scores, calibration, combiner, scaling.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch, check_random_state, get_tags, indexable
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
@@ -22,7 +23,8 @@ from sklearn.utils.validation import (
 )
 
 from manyclass import codes
-from manyclass._lib.arrays import Code, Floats, Places
+from manyclass._lib.arrays import Code, Floats
+from manyclass._lib.column_bar import ColumnBar
 from manyclass._lib.jobs import check_in_memory, check_n_jobs, kept_on_workers
 from manyclass._lib.labels import check_targets
 from manyclass._lib.messages import quoted, warn
@@ -32,28 +34,30 @@ from manyclass._lib.rows import is_by_columns
 from manyclass._lib.sklearn import check_any_rows, check_sample_weight
 from manyclass._lib.weights import class_sizes, weights_in_use
 from manyclass.banks import (
-    PROBABILITY,
+    LOG_ODDS,
+    MARGIN,
     Bank,
     fit_bank,
+    fit_groups,
     fit_native,
+    is_prefit,
+    prefit_bank,
     read_by_bank,
+    response_kind,
     takes_any_rows,
 )
 from manyclass.batches import PartialFitMixin
-from manyclass.calibration.choosing import choose, simplest_of_the_best
-from manyclass.calibration.crossfitting import (
-    calibrate,
-    crossfitted_probabilities,
-    left_out_probabilities,
-)
-from manyclass.calibration.explained import CalibrationReport
+from manyclass.calibration import Sigmoid
+from manyclass.calibration.calibration_report import CalibrationReport
+from manyclass.calibration.crossfitting import calibrate
+from manyclass.calibration.evidence import Evidence
+from manyclass.calibration.native_sources import NativeEvidence
 from manyclass.calibration.plan import Plan, make_plan
 from manyclass.codes.build import NATIVE
 from manyclass.combiners.base import Combiner, own_copy
 from manyclass.combiners.coupling.base import CouplingRule, warn_unconverged, warn_undetermined
 from manyclass.predicting import Predictions
 from manyclass.scaling import StructuredScaling
-from manyclass.scaling.given import normalised
 from manyclass.scaling.rare import least_probabilities
 from manyclass.scaling.structured import rows_for_scaling
 from manyclass.scaling.temperature import FLOOR
@@ -90,20 +94,22 @@ class CoupledBase(Predictions, ABC):
 
     def _fit(self, X, y, sample_weight, fit_params):
         X, y, classes = self._check_input(X, y)
-        combiner, code, seeds = self._make_combiner_and_code(len(classes))
+        combiner, code, seeds = self._make_combiner_and_code(
+            X, classes[y], len(classes), sample_weight
+        )
         plan = self._plan(combiner, len(classes))
         weights, fit_params, routed = self._weigh(X, classes[y], sample_weight, fit_params)
         folds = plan.source.make_folds(X, y, classes, routed.splitter.split, weights > 0)
         X_bank = read_by_bank(self._base_estimator(), X, plan.kind, fit_params)
-        fit_part = self._bank_fitter(X_bank, y, code, plan, fit_params, seeds, routed)
+        fit_part = self._bank_fitter(X_bank, y, code, plan, fit_params, seeds, routed, len(folds))
         self._set_up(classes, combiner, code)
         self._set_totals(class_sizes(y, len(classes), weights))
         measure = combiner.measure()
-        evidence: Any = None
+        of_machines: Any = None
         with kept_on_workers(X_bank, y, code, *fit_params.values()):  # for all columns and folds
             self.bank_ = fit_part(None, None)
             if measure is not None:  # before folds are fitted: not all learners support it
-                evidence = self.bank_.evidence(X_bank, y, code, weights)
+                of_machines = self.bank_.evidence(X_bank, y, code, weights)
             data = X_bank, y, code, weights
             # With thousands of columns, and scores that only the scaling needs, or a calibration
             # that may be left out, some folds give enough rows.
@@ -112,20 +118,26 @@ class CoupledBase(Predictions, ABC):
             needed: Any = {"enough": enough, "all_rows": measure is not None}
             scores = plan.source.scores(self.bank_, fit_part, *data, folds, **needed)
             native = self._fit_native(plan, X_bank, y, weights, fit_params, seeds, folds)
+        self.score_sources_ = None if scores is None else scores.sources
         if scores is not None:
             scores.check_sides(classes, needed=not plan.spares_folds, scaled=bool(plan.scaling))
         if measure is not None:
             known = None if scores is None else scores.dense()
-            self.reliability_ = measure.fit(X, y, code, evidence, known)
+            self.reliability_ = measure.fit(X, y, code, of_machines, known)
         if scores is not None:
-            self._fit_calibration(scores, plan, native)
+            evidence = self._evidence(scores, native)
+            self._fit_calibration(evidence, plan)
             self._fit_combiner(scores)
             if plan.scaling is not None:
-                self._fit_scaling(scores, plan, native)
+                self._fit_scaling(evidence, plan)
                 counts = np.bincount(y[weights > 0], minlength=len(classes))
                 self.least_proba_ = least_probabilities(counts, self.class_totals_)
         self.bank_.own_rows()
         if self.verbose:
+            if self.score_sources_ is not None:
+                names, counts = np.unique(self.score_sources_, return_counts=True)
+                ways = ", ".join(f"{n} by {name}" for name, n in zip(names, counts, strict=True))
+                print(f"columns with left-out scores: {ways}")
             print(self.report_)
         return self
 
@@ -153,12 +165,21 @@ class CoupledBase(Predictions, ABC):
         check_consistent_length(X, y)
         return (X, y) if is_by_columns(X) else indexable(X, y)  # which would convert it
 
-    def _make_combiner_and_code(self, k: int) -> tuple[Combiner, Code, NDArray[np.int64] | None]:
+    def _make_combiner_and_code(
+        self, X, labels: NDArray, k: int, sample_weight
+    ) -> tuple[Combiner, Code, NDArray[np.int64] | None]:
         """Return the combiner, the code, and a seed for each column."""
         rng = check_random_state(self.random_state)
-        code = self._make_code(k, rng)
-        native = isinstance(self.combiner, str) and self.combiner == "auto" and self._is_native(k)
-        combiner = own_copy("normalize" if native else self.combiner, code)
+        weights = None
+        if sample_weight is not None and codes.is_from_data(self.code):
+            weights = check_sample_weight(sample_weight, X, allow_all_zero=True)
+        code = codes.make_code(self.code, X, labels, k, rng, weights)
+        combiner = self.combiner
+        if isinstance(combiner, str) and combiner == "auto" and self._is_native(k):
+            combiner = "normalize"
+        elif isinstance(combiner, str) and combiner == "auto" and codes.is_grouped(self.code):
+            combiner = "tree-product"
+        combiner = own_copy(combiner, code)
         combiner.check_code(code)
         if isinstance(combiner, CouplingRule) and not codes.is_identifiable(code):
             combiner.check_identifiable(code)
@@ -166,22 +187,14 @@ class CoupledBase(Predictions, ABC):
         seeds = rng.randint(2**31 - 1, size=code.shape[1])
         return combiner, code, None if self.random_state is None else seeds
 
-    def _make_code(self, k: int, rng) -> Code:
-        if isinstance(self.code, str):
-            # With two classes, all codes are the same single problem.
-            name = "one-vs-one" if k == 2 and self.code in (*codes.NAMES, NATIVE) else self.code
-            if name == NATIVE:  # the learner's scores of each class against the rest
-                return codes.one_vs_rest(k)
-            return codes.by_name(name, k, random_state=rng)
-        matrix = self.code(k) if callable(self.code) else self.code
-        return codes.check_code(matrix, n_classes=k)
-
     def _plan(self, combiner: Combiner, k: int) -> Plan:
         """Check the parameters, and return what has to be fitted."""
         check_n_jobs(self.n_jobs)
         names = ("calibration", "cv", "scaling", "with_native")
         parameters = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        if self._is_native(k):
+        by_default = isinstance(parameters.get("with_native"), str)
+        many = by_default and codes.is_from_data(self.code)
+        if many or self._is_native(k) or is_prefit(self._base_estimator()):
             parameters["with_native"] = False
         return make_plan(self._base_estimator(), combiner, k, **parameters)
 
@@ -195,20 +208,32 @@ class CoupledBase(Predictions, ABC):
         return weights, fit_params, routed
 
     def _bank_fitter(
-        self, X, y, code, plan: Plan, fit_params: Mapping[str, Any], seeds, routed: Bunch
+        self, X, y, code, plan: Plan, fit_params: Mapping[str, Any], seeds, routed: Bunch, n_folds
     ) -> FitPart:
         """Return a function that fits a bank on some rows and columns; None means all."""
         estimator = self._base_estimator()
         options = dict(self._bank_options(), **routed.get("bank", {}))
+        trees = codes.find_trees(code) if codes.is_grouped(self.code) else None
+        blocks = None if trees is None else trees.blocks
+        grouped: Any = {"fit_params": fit_params, "n_jobs": self.n_jobs}
         options.update(fit_params=fit_params, n_jobs=self.n_jobs, borrow=True)
+        if options.get("verbose"):
+            options["verbose"] -= 1
+            options["bar"] = ColumnBar(code.shape[1] * (1 + n_folds))
 
         def fit_part(rows, columns) -> Bank:
+            if is_prefit(estimator):
+                native_code = self._is_native(len(code))
+                return prefit_bank(estimator, plan.kind, self.classes_, native_code)
             if self._is_native(len(code)):
                 native: Any = {
                     "fit_params": fit_params,
                     "seed": None if seeds is None else seeds[0],
                 }
                 return fit_native(estimator, X, y, plan.kind, len(code), rows=rows, **native)
+            if blocks is not None:
+                groups = code, blocks, plan.kind
+                return fit_groups(estimator, X, y, *groups, rows=rows, seeds=seeds, **grouped)
             part = code if columns is None else code[:, columns]
             own = seeds if seeds is None or columns is None else seeds[columns]
             return fit_bank(estimator, X, y, part, plan.kind, rows=rows, seeds=own, **options)
@@ -220,13 +245,17 @@ class CoupledBase(Predictions, ABC):
         self.__dict__.pop("stream_", None)  # of partial_fit
         self.classes_, self.combiner_, self.code_ = classes, combiner, code
         self.calibration_, self.reliability_ = None, None
-        self.scaling_, self.native_, self.least_proba_ = None, None, np.zeros(len(classes))
+        self.native_, self.native_calibration_ = None, None
+        self.scaling_, self.least_proba_ = None, np.zeros(len(classes))
         self.report_ = CalibrationReport()
 
     def _set_totals(self, class_totals: Floats) -> None:
         """Set the training weight of each class and of each column."""
         self.class_totals_ = class_totals
-        self.weights_ = np.maximum(class_totals @ (self.code_ != 0), FLOOR)
+        # Some columns at a time: the product needs the code in float64.
+        parts = range(0, self.code_.shape[1], 2000)
+        columns = [class_totals @ (self.code_[:, b : b + 2000] != 0) for b in parts]
+        self.weights_ = np.maximum(np.concatenate(columns), FLOOR)
 
     def _is_native(self, k: int) -> bool:
         """Tell whether the learner's own multiclass model takes the place of the columns."""
@@ -234,21 +263,24 @@ class CoupledBase(Predictions, ABC):
 
     def _fit_native(
         self, plan: Plan, X, y, weights, fit_params, seeds, folds
-    ) -> OutOfSampleScores | None:
-        """Fit the learner on all classes at once; return its out-of-sample probabilities."""
+    ) -> NativeEvidence | None:
+        """Fit the learner on all classes at once; return its out-of-sample scores."""
         if not plan.with_native:
             return None
         k = len(self.classes_)
         estimator, seed = self._base_estimator(), None if seeds is None else seeds[0]
+        kind = response_kind(estimator, (MARGIN, LOG_ODDS))
 
         def fit_part(rows, columns) -> Bank:
             own: Any = {"fit_params": fit_params, "seed": seed, "rows": rows}
-            return fit_native(estimator, X, y, PROBABILITY, k, **own)
+            return fit_native(estimator, X, y, kind, k, **own)
 
         try:
             self.native_ = fit_part(None, None)
             data = X, y, codes.one_vs_rest(k), weights
-            return plan.source.scores(self.native_, fit_part, *data, folds)
+            scores: Any = plan.source.scores(self.native_, fit_part, *data, folds)
+            self.native_calibration_ = calibrate(Sigmoid, scores)
+            return NativeEvidence(kind, scores, self.native_calibration_)
         except Exception as error:
             if self.with_native is True:
                 raise
@@ -259,30 +291,25 @@ class CoupledBase(Predictions, ABC):
             )
             return None
 
-    def _fit_calibration(
-        self, scores: OutOfSampleScores, plan: Plan, native: OutOfSampleScores | None = None
-    ) -> None:
-        """Choose the calibration by cross-fitted log-loss, and fit it.
+    def _evidence(
+        self, scores: OutOfSampleScores, native: NativeEvidence | None = None
+    ) -> Evidence:
+        """Return what calibration and scaling are fitted on."""
 
-        What counts are the class probabilities in the end. Where they will be scaled, each
-        calibration is judged by the first stage of the scaling; otherwise by its own columns.
-        """
-        methods, rows = plan.calibrations, np.empty(0, dtype=np.intp)
-        if not methods:
+        def couple(r: Floats) -> Floats:
+            combined = self._combine(r)
+            warn_unconverged(self.combiner_, combined.converged)
+            return combined.values
+
+        return Evidence(scores, native, couple)
+
+    def _fit_calibration(self, evidence: Evidence, plan: Plan) -> None:
+        """Choose the calibration by cross-fitted log-loss, and fit it."""
+        if not plan.calibrations:
             return
-        if len(methods) > 1 and plan.scaling is StructuredScaling:
-            rows = self._rows_to_scale(scores, native, most=2000)
-        if len(rows) > 0:
-            losses = []
-            for method in methods:
-                parts = crossfitted_probabilities(method, scores, rows)
-                evidence = self._couple_left_out(parts, scores, native)
-                losses.append(StructuredScaling().pooled_losses(**evidence, code=self.code_))
-            choice = simplest_of_the_best(methods, np.array(losses), evidence["weights"])
-        else:
-            choice = choose(methods, scores)
+        choice = evidence.choose(plan.calibrations, scaled=plan.scaling is StructuredScaling)
         self.report_.calibration = choice
-        self.calibration_ = calibrate(choice.method, scores)
+        self.calibration_ = calibrate(choice.method, evidence.scores)
 
     def _fit_combiner(self, scores: OutOfSampleScores) -> None:
         if not self.combiner_.learns or self.reliability_ is not None:
@@ -292,52 +319,15 @@ class CoupledBase(Predictions, ABC):
             folds["folds"] = scores.fold_numbers[rows]
         self.combiner_.fit(scores[rows], scores.y[rows], self.code_, scores.weights[rows], **folds)
 
-    def _fit_scaling(
-        self, scores: OutOfSampleScores, plan: Plan, native: OutOfSampleScores | None = None
-    ) -> None:
-        """Fit the scaling, on at most some thousand rows that have scores in all columns.
-
-        The calibration is fitted again without some of the rows at a time, so that the scaling
-        learns how good it is on rows that it has not seen.
-        """
-        rows = self._rows_to_scale(scores, native)
-        if len(rows) == 0:
+    def _fit_scaling(self, evidence: Evidence, plan: Plan) -> None:
+        """Fit the scaling on coupled probabilities of rows that the calibration did not see."""
+        known = evidence.left_out(self.calibration_)
+        if known is None:
             self.native_ = None
             return
-        parts = left_out_probabilities(self.calibration_, scores, rows)
-        evidence = self._couple_left_out(parts, scores, native)
         scaling: Any = plan.scaling
-        self.scaling_ = scaling().fit_checked(**evidence, code=self.code_)
-        self.report_.set_scaling(self.scaling_, **evidence)
-
-    def _rows_to_scale(
-        self, scores: OutOfSampleScores, native: OutOfSampleScores | None, most: int | None = None
-    ) -> Places:
-        """Return rows with weight that have scores in all columns, at random if they are many."""
-        rows, most = scores.complete_rows(), most or rows_for_scaling(*self.code_.shape)
-        if native is not None:
-            rows = rows[np.isin(rows, native.complete_rows())]
-        rows = rows[scores.weights[rows] > 0]
-        if len(rows) > most:
-            rows = np.random.default_rng(0).choice(rows, most, replace=False)
-        return rows
-
-    def _couple_left_out(
-        self,
-        parts: Iterable[tuple[Places, Floats]],
-        scores: OutOfSampleScores,
-        native: OutOfSampleScores | None,
-    ) -> dict[str, Any]:
-        """Return what a scaling is fitted on; ``parts`` are rows and their probabilities."""
-        found = []
-        for rows, r in parts:
-            combined = self._combine(r)
-            found.append((rows, r, combined.values, combined.converged))
-        rows, r, p, converged = (np.concatenate(part) for part in zip(*found, strict=True))
-        warn_unconverged(self.combiner_, converged)
-        others = [] if native is None else [normalised(native[rows])]
-        known = {"y": scores.y[rows], "weights": scores.weights[rows]}
-        return {"p": p, "columns": r, "others": others, **known}
+        self.scaling_ = scaling().fit_checked(**known)
+        self.report_.set_scaling(self.scaling_, **known)
 
     def calibration_report(self) -> CalibrationReport:
         """Return which calibration and scaling were chosen, and on what evidence.
@@ -358,6 +348,10 @@ class CoupledBase(Predictions, ABC):
         return tags
 
 
+def _has_hierarchy(self) -> bool:
+    return isinstance(self.code, codes.Hierarchy) and hasattr(self, "predict_proba")
+
+
 class CoupledClassifier(PartialFitMixin, CoupledBase):
     """Multiclass classifier with coupled probabilities from binary classifiers.
 
@@ -369,14 +363,19 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
     ----------
     estimator : binary classifier, default=None
         Needs ``predict_proba`` or ``decision_function``. ``None`` means
-        :class:`~sklearn.linear_model.LogisticRegression`.
-    code : str, array-like of shape (k, l) or callable, default="one-vs-one"
+        :class:`~sklearn.linear_model.LogisticRegression`. A fitted model in a
+        :class:`~sklearn.frozen.FrozenEstimator` is calibrated as it is, on samples that it was
+        not fitted on: two classes, or any number with ``code="native"``.
+    code : str, array-like of shape (k, l), callable or object, default="one-vs-one"
         "one-vs-one", "one-vs-rest", "sparse-random", "dense-random", "complete",
         "ordinal"; a matrix of -1, 0 and +1 with rows in the order of ``classes_``; or a
-        function of the number of classes that returns one. "native" uses no code: the estimator
+        function of the number of classes that returns one. "class-trees", for many classes, is
+        built from the training data (:class:`~manyclass.codes.ClassTrees`), as is any object
+        with a method ``build(X, y, k, random_state)``. "native" uses no code: the estimator
         is fitted on all classes at once, and its own scores are calibrated and scaled.
     combiner : str or Combiner, default="auto"
-        "auto" is "wlw2" for one-vs-one codes, "normalize" for "native" and "kl" for all others.
+        "auto" is "wlw2" for one-vs-one codes, "tree-product" for class trees, "normalize" for
+        "native" and "kl" for all others.
         Or a coupling rule (see :func:`couple`) or a trained soft-max function (see
         :mod:`manyclass.combiners.softmax`), which give ``predict_proba``; or a label decoder (see
         :mod:`manyclass.combiners.decoding`, :mod:`manyclass.combiners.srm_drm`), which does not.
@@ -399,14 +398,17 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         (:class:`~manyclass.scaling.Temperature`), which does not change labels, or not at all.
         Not used for two classes, where nothing is coupled.
     with_native : bool or "auto", default="auto"
-        Whether structured scaling also uses the estimator's own multiclass probabilities. This
-        fits the estimator on all classes at once, in every fold. "auto" does so if it has them.
+        Whether structured scaling also uses the estimator's own multiclass model, its margins or
+        else its probabilities. This fits the estimator on all classes at once, in every fold.
+        "auto" does so unless it is a kernel machine, and not for class trees and other codes that
+        are built from data, which are for learners that are slow or limited with many classes.
     n_jobs : int, optional
         Parallel jobs for fitting columns, and threads for coupling.
     random_state : int, RandomState or None, default=None
         Seed of random codes and of estimators whose own ``random_state`` is None.
     verbose : int, default=0
-        Passed to joblib. Above 0, the calibration report is printed as well.
+        From 1 on, a bar shows how many columns are fitted, of all folds together, and how long
+        the rest takes; the calibration report is printed as well. From 2 on, joblib prints too.
 
     Attributes
     ----------
@@ -426,8 +428,8 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         Training weight of each class.
     scaling_ : StructuredScaling, Temperature or None
         The fitted scaling.
-    native_ : bank of the estimator's own multiclass model, or None
-        Its probabilities are used by ``scaling_``.
+    native_, native_calibration_ : bank of the estimator's own multiclass model, or None
+        Its scores and their sigmoids, of each class against the rest, are used by ``scaling_``.
     least_proba_ : ndarray of shape (k,)
         Lower bound of each class probability: 0, or half of the class's share in the training
         set if the class has a single sample, which cannot be left out.
@@ -506,6 +508,40 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         self
         """
         return self._fit_or_restore(X, y, sample_weight, fit_params)
+
+    @available_if(_has_hierarchy)
+    def predict_proba_nodes(self, X):
+        """Return probabilities of all nodes, if the code is a :class:`~manyclass.codes.Hierarchy`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            Columns in the order of ``code.node_names``.
+        """
+        return self.code.node_probabilities(self.predict_proba(X))
+
+    @available_if(_has_hierarchy)
+    def predict_nodes(self, X, confidence: float = 0.5):
+        """Return the most specific node of each row that is probable enough.
+
+        Only if the code is a :class:`~manyclass.codes.Hierarchy`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+        confidence : float, default=0.5
+            See :meth:`Hierarchy.decide <manyclass.codes.Hierarchy.decide>`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Names of nodes.
+        """
+        return self.code.decide(self.predict_proba(X), confidence)
 
     def _base_estimator(self):
         return LogisticRegression() if self.estimator is None else self.estimator

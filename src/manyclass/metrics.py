@@ -280,6 +280,40 @@ def wilson_interval(
     return lower, np.clip(centre + spread, frequency, 1)
 
 
+def hierarchy_distance(
+    y: ArrayLike, decisions: ArrayLike, hierarchy: Any, *, sample_weight: ArrayLike | None = None
+) -> float:
+    """Mean number of edges between labels and decisions in a tree of classes.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        True labels.
+    decisions : array-like of shape (n,)
+        Labels or names of inner nodes.
+    hierarchy : Hierarchy
+        The tree: see :class:`manyclass.codes.Hierarchy`.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from manyclass.codes import Hierarchy
+    >>> from manyclass.metrics import hierarchy_distance
+    >>> animals = Hierarchy({"mammal": ["cat", "dog"], "bird": ["gull", "owl"]})
+    >>> hierarchy_distance(["cat", "cat"], ["mammal", "owl"], animals)
+    2.5
+    """
+    y, decisions = np.asarray(y), np.asarray(decisions)
+    check_consistent_length(y, decisions, sample_weight)
+    weight = None if sample_weight is None else check_weight(sample_weight)
+    return float(np.average(hierarchy.distances(y.tolist(), decisions.tolist()), weights=weight))
+
+
 def calibration_error(curve: ReliabilityCurve) -> float:
     """Return the mean distance of a curve from the diagonal, weighted by its bins."""
     return float(np.average(np.abs(curve.stated - curve.observed), weights=curve.weight))

@@ -13,15 +13,22 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass._lib.arrays import Code, Floats
+from manyclass._lib.compiled.best_first import best_leaves
+from manyclass._lib.documentation import link
 from manyclass._lib.jobs import check_in_memory
+from manyclass._lib.messages import quoted
 from manyclass._lib.rows import blocks_of_rows
-from manyclass._lib.sklearn import check_any_rows, n_samples
-from manyclass.banks import takes_any_rows
-from manyclass.calibration import Calibration
+from manyclass._lib.sklearn import check_any_rows, is_as_fitted, n_samples
+from manyclass.banks import MARGIN, LinearBank, takes_any_rows
+from manyclass.calibration import Calibration, Unchanged
+from manyclass.calibration.native_sources import sources
+from manyclass.codes.checks import check_integer
+from manyclass.codes.structure import children_of, count_trees
 from manyclass.combiners.base import Combination, Combiner, resolve_for
+from manyclass.combiners.coupling import TreeProduct
 from manyclass.combiners.coupling.base import couple_blocks, read_columns, warn_unconverged
+from manyclass.combiners.coupling.kernels.transposed import LOWEST
 from manyclass.scaling import Scaling
-from manyclass.scaling.given import normalised
 from manyclass.scaling.rare import raise_to
 from manyclass.scores.out_of_sample import check_no_nan
 
@@ -75,6 +82,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
     weights_: Floats
     scaling_: Scaling | None
     native_: Any
+    native_calibration_: Any
     least_proba_: Floats
     reliability_: Any
     n_jobs: int | None
@@ -91,7 +99,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n,)
         """
-        winners = self._class_values(X, only_winner=True)[:, 0]
+        winners = self._class_values(X, lambda p: p.argmax(axis=1)[:, None], 1)[:, 0]
         return self.classes_[winners.astype(np.intp)]
 
     def score(self, X, y, sample_weight=None):
@@ -115,6 +123,23 @@ class Predictions(ClassifierMixin, BaseEstimator):
         # Labels of types that scikit-learn's metrics do not support.
         return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
 
+    def _get_doc_link(self) -> str:
+        """Return the page of the reference, which the representation in notebooks links to."""
+        return link(type(self))
+
+    def __getattr__(self, name: str) -> Any:
+        # Python asks here after ``available_if`` has refused.
+        if name not in ("predict_proba", "predict_log_proba"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        try:
+            _combiner_of(self)
+        except Exception as error:
+            raise AttributeError(str(error)) from error
+        raise AttributeError(
+            f"combiner={quoted(self.combiner)} gives labels only, and no {name}. Choose a coupling "
+            "rule: combiner='auto' is 'wlw2' for one-vs-one, and 'kl' for other codes."
+        )
+
     @available_if(_gives_probabilities)
     def predict_proba(self, X):
         """Return coupled class probabilities.
@@ -129,6 +154,39 @@ class Predictions(ClassifierMixin, BaseEstimator):
             Columns in the order of ``classes_``.
         """
         return self._class_values(X)
+
+    @available_if(_gives_probabilities)
+    def predict_top(self, X, m: int = 5):
+        """Return the most probable classes of each row, and their probabilities.
+
+        No array of all class probabilities is made. For a single class tree of logistic
+        regressions, without calibration and scaling, models are only asked along paths that may
+        lead to one of the ``m`` classes: time grows like log k.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+        m : int, default=5
+            Number of classes. All, if there are fewer.
+
+        Returns
+        -------
+        classes : ndarray of shape (n, m)
+            Labels, the most probable first.
+        p : ndarray of shape (n, m)
+            Their probabilities.
+        """
+        self._check_fitted()
+        m = min(check_integer("m", m, 1), len(self.classes_))
+        if self._is_logistic_tree() and type(X) is np.ndarray:
+            return self._top_along_paths(X, m)
+
+        def top(p):
+            best = np.argsort(-p, axis=1, kind="stable")[:, :m]
+            return np.hstack([best, np.take_along_axis(p, best, axis=1)])
+
+        both = self._class_values(X, top, 2 * m)
+        return self.classes_[both[:, :m].astype(np.intp)], both[:, m:]
 
     @available_if(_gives_probabilities)
     def predict_log_proba(self, X):
@@ -191,9 +249,27 @@ class Predictions(ClassifierMixin, BaseEstimator):
     def _before_predicting(self) -> None:
         """Raise or warn if predictions are not final."""
 
-    def _class_values(self, X, only_winner: bool = False) -> Floats:
-        """Return the class values of the combiner, or only the index of the highest."""
-        check_is_fitted(self)
+    def _is_logistic_tree(self) -> bool:
+        """Tell whether p is a product of logistic functions along the paths of one tree."""
+        bank, plain = self.bank_, self.calibration_ is None or type(self.calibration_) is Unchanged
+        logistic = type(bank) is LinearBank and bank.kind != MARGIN and not bank.huber
+        product = type(self.combiner_) is TreeProduct and self.scaling_ is None
+        return plain and logistic and product and count_trees(self.code_) == 1
+
+    def _top_along_paths(self, X: Floats, m: int) -> tuple[NDArray, Floats]:
+        """Return what :meth:`predict_top` does, by best-first search."""
+        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        self._before_predicting()
+        coef, tree = np.ascontiguousarray(self.bank_.coef.T), children_of(self.code_)
+        leaves, p = np.empty((len(X), m), dtype=np.intp), np.empty((len(X), m))
+        best_leaves(X, coef, self.bank_.intercept, *tree, LOWEST, leaves, p)
+        return self.classes_[leaves], p
+
+    def _class_values(
+        self, X, shorten: Callable[[Floats], NDArray] | None = None, width: int | None = None
+    ) -> Floats:
+        """Return the class values of the combiner, or what ``shorten`` makes of each block."""
+        self._check_fitted()
         self._before_predicting()
         converged = [np.ones(0, dtype=np.bool_)]
 
@@ -201,9 +277,9 @@ class Predictions(ClassifierMixin, BaseEstimator):
             combined = self._combine(values, rows)
             converged.append(combined.converged)
             answer = raise_to(self._scale(combined.values, values, rows), self.least_proba_)
-            return answer.argmax(axis=1)[:, None] if only_winner else answer
+            return answer if shorten is None else shorten(answer)
 
-        answer = self._by_blocks(X, of_block, 1 if only_winner else len(self.classes_))
+        answer = self._by_blocks(X, of_block, width or len(self.classes_))
         warn_unconverged(self.combiner_, np.concatenate(converged))
         return answer
 
@@ -211,13 +287,14 @@ class Predictions(ClassifierMixin, BaseEstimator):
         self, X, of_block: Callable[[NDArray, Any], NDArray], width: int, *, calibrated: bool = True
     ) -> Floats:
         """Score, calibrate and combine a block of rows at a time."""
-        check_is_fitted(self)
-        check_in_memory(X, len(self.classes_))
-        if getattr(X, "ndim", 0) == 2 and X.shape[0] == 0:  # possible for parts of large data
-            validate_data(self, X, reset=False, skip_check_array=True)
-            return np.empty((0, width))
-        any_rows = takes_any_rows(self._base_estimator())
-        X = check_any_rows(self, X, reset=False, sparse=("csr", "csc"), of_any_shape=any_rows)
+        self._check_fitted()
+        if not is_as_fitted(self, X):
+            check_in_memory(X, len(self.classes_))
+            if getattr(X, "ndim", 0) == 2 and X.shape[0] == 0:  # possible for parts of large data
+                validate_data(self, X, reset=False, skip_check_array=True)
+                return np.empty((0, width))
+            any_rows = takes_any_rows(self._base_estimator())
+            X = check_any_rows(self, X, reset=False, sparse=("csr", "csc"), of_any_shape=any_rows)
         out = np.empty((n_samples(X), width))
         scores_of = self.bank_.scorer()
         for place, block in blocks_of_rows(X, self._row_blocks.size(self.code_.shape[1])):
@@ -231,6 +308,11 @@ class Predictions(ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "bank_")
 
+    def _check_fitted(self) -> None:
+        """Raise if this is not fitted. scikit-learn's check takes as long as scoring a row."""
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)
+
     def _combine(self, values: Floats, rows=None) -> Combination:
         """Combine values of the given rows of X."""
         weights = self.weights_ if self.reliability_ is None else self.reliability_.of(rows, values)
@@ -240,8 +322,11 @@ class Predictions(ClassifierMixin, BaseEstimator):
         """Scale coupled probabilities; ``values`` are those of the columns for the same rows."""
         if self.scaling_ is None:
             return p
-        others = [] if self.native_ is None else [normalised(self.native_.scores(rows))]
-        return self.scaling_.scale(p, columns=values, others=others)
+        if self.native_ is None:
+            return self.scaling_.scale(p, columns=values)
+        scores = self.native_.scores(rows)
+        sides = self.native_calibration_.transform(scores.copy())
+        return self.scaling_.scale(p, **sources(values, self.native_.kind, scores, sides))
 
     @property
     def estimators_(self) -> list[Any]:

@@ -28,15 +28,18 @@ from manyclass.combiners.base import Combiner
 class CoupledSVC(CoupledBase):
     """C-support vector classification with calibrated class probabilities.
 
-    The successor of ``SVC(probability=True)``: replace the class name. One call of LIBSVM fits all
-    pairs of classes. Analytic leave-one-out gives the scores that the sigmoids and the scaling
-    are fitted on, so that no machine is fitted twice. The pairs are coupled by the rule that LIBSVM
-    uses, solved exactly. The label is always that of the largest probability.
+    The successor of ``SVC(probability=True)``: replace the class name. A compiled solver, with the
+    steps and the stopping rule of LIBSVM, fits all pairs of classes. Leave-one-out gives the scores
+    that the sigmoids and the scaling are fitted on, so that no machine is fitted twice. The pairs
+    are coupled by the rule that LIBSVM uses, solved exactly. The label is always that of the
+    largest probability.
 
     Parameters
     ----------
-    C, kernel, degree, gamma, coef0, shrinking, tol, cache_size, max_iter
+    C, kernel, degree, gamma, coef0, tol, cache_size, max_iter
         As in :class:`~sklearn.svm.SVC`.
+    shrinking : bool, default=True
+        Accepted for code written for ``SVC``; the solver does not shrink its problems.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C per class, as in ``SVC``. The probabilities are those of a
         population with these weights.
@@ -48,7 +51,7 @@ class CoupledSVC(CoupledBase):
     break_ties : bool, default=False
         Accepted for code written for ``SVC``; ties are always broken.
     verbose : bool, default=False
-        Verbose output of LIBSVM, and the calibration report.
+        Whether to print how scores were left out, and the calibration report.
     random_state : int, RandomState or None, default=None
         Seed of random codes.
     code : str, array-like or callable, default="one-vs-one"
@@ -60,10 +63,11 @@ class CoupledSVC(CoupledBase):
         tails of the margins (:class:`~manyclass.calibration.RobustSigmoid`), or by isotonic
         regression. For kernels other than rbf, try the robust one: its log-loss is usually lower.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
-        How out-of-sample scores are computed: by analytic leave-one-out, or by folds.
-        If leave-one-out is not reliable (the kernel is not positive definite, or the solver
-        did not converge), 5 folds replace it, with a warning. The same holds for single
-        columns where scores would change too much, or where the sides are hardly separated.
+        How out-of-sample scores are computed: by leave-one-out, or by folds. Leave-one-out uses
+        a formula; where this is doubtful, the solver goes on without the sample. In columns
+        whose sides are hardly separated, and for kernels that are not positive definite, the
+        solver leaves out 5 folds; see ``score_sources_``. If the solver did not converge, 5 folds
+        are fitted, with a warning.
     scaling : {"auto", "structured", "temperature"} or None, default="auto"
         See :class:`CoupledClassifier`.
     n_jobs : int, optional
@@ -71,7 +75,7 @@ class CoupledSVC(CoupledBase):
     dtype : float64 or float32, default=float64
         The type in which scores are computed: float32 predicts about twice as fast, and differs
         in the fifth digit if features have a size near 1. If the error of its margins is
-        larger than LIBSVM's own tolerance, a warning tells it.
+        larger than LIBSVM's default tolerance, a warning tells it.
 
     Attributes
     ----------
@@ -83,20 +87,22 @@ class CoupledSVC(CoupledBase):
         X, also where samples of weight 0 are left out.
     class_weight_, fit_status_, shape_fit_, probA_, probB_
         As in :class:`~sklearn.svm.SVC`. The sigmoids are ours, of leave-one-out scores.
+    score_sources_ : ndarray of shape (l,)
+        How the left-out scores of each column were computed: by "formula", with some samples by the
+        "solver", or by "folds". None if ``cv`` is not "loo".
     code_, weights_, scaling_, least_proba_, combiner_, n_features_in_, feature_names_in_
         As in :class:`CoupledClassifier`.
 
     Notes
     -----
-    A failed or interrupted fit leaves the estimator unchanged. LIBSVM itself cannot be
-    interrupted: the current machine is fitted to its end in the background.
+    A failed or interrupted fit leaves the estimator unchanged. Compiled code cannot be
+    interrupted: the current machines are fitted to their end in the background.
 
-    The machines are those of ``SVC`` to the last bit, unless most distinct rows occur more than
-    once. In that case LIBSVM gets each of them once, with the total weight of its copies, and so
-    does ``gamma="scale"``. This takes less time, and the result depends neither on the order of
-    the rows nor on whether a row has one more copy or a weight larger by 1. The machines are then
-    those of ``SVC`` up to ``tol``; ``support_`` has the first of the copies, and ``dual_coef_`` the
-    sum of their coefficients.
+    The machines are those of ``SVC`` up to ``tol``. If most distinct rows occur more than once, the
+    solver gets each of them once, with the total weight of its copies, and so does
+    ``gamma="scale"``. This takes less time, and the result depends neither on the order of
+    the rows nor on whether a row has one more copy or a weight larger by 1. ``support_`` has the
+    first of the copies, and ``dual_coef_`` the sum of their coefficients.
 
     References
     ----------
@@ -280,7 +286,7 @@ class CoupledSVC(CoupledBase):
 
     @property
     def n_iter_(self) -> NDArray[np.int32]:
-        """Iterations of LIBSVM, for every machine."""
+        """Steps of the solver, for every machine."""
         return self._bank().n_iter[self._as_in_svc()[0]].astype(np.int32)
 
     @property

@@ -24,7 +24,6 @@ from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC
 from manyclass._lib.jobs import ATTEMPTS, kept_on_workers, run_tasks
-from manyclass.banks.limits import Limits
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
@@ -207,13 +206,6 @@ def fitted(model, X, *args, **options):
     return model
 
 
-class CallPerPair(CoupledSVC):
-    """LIBSVM is called for each pair."""
-
-    def _bank_options(self):
-        return {**super()._bank_options(), "limits": Limits(one_call=0)}
-
-
 class TestFitting:
     @pytest.mark.parametrize(
         ("model", "data", "options"),
@@ -232,16 +224,17 @@ class TestFitting:
                 np.random.default_rng(0).normal(size=(len(y), 200)),
                 {},
             ),
+            (CoupledClassifier(GaussianNB(), code="q-ary", cv=FOLDS, random_state=0), X, {}),
             (CoupledSVC(C=10), X, {}),
             (CoupledSVC(C=10, cv=FOLDS), X, {"sample_weight": WEIGHTS}),
             (CoupledSVC(code="one-vs-rest", combiner="kl"), csr_array(X), {}),
         ],
-        ids="pairs frame weights sparse trees rest svm svm-folds svm-rest".split(),
+        ids="pairs frame weights sparse trees rest groups svm svm-folds svm-rest".split(),
     )
     def test_a_cluster_fits_what_one_process_does(self, client, model, data, options):
         local = fitted(clone(model), data, NAMES, **options)
         if isinstance(model, CoupledSVC):
-            model = CallPerPair(**model.get_params())
+            model = CoupledSVC(**model.get_params())
         with joblib.parallel_config(backend="dask", client=client):
             away = fitted(clone(model), data, NAMES, **options)
         assert same(local, away)
@@ -285,9 +278,9 @@ class TestFitting:
             assert config["backend"].data_futures == {}
 
     @pytest.mark.parametrize("n_jobs", [1, 2])
-    def test_pairs_as_tasks_are_the_pairs_of_one_call(self, n_jobs):
+    def test_pairs_in_threads_are_the_pairs_of_one(self, n_jobs):
         local = fitted(CoupledSVC(C=10), X, y)
-        assert same(local, fitted(CallPerPair(C=10, n_jobs=n_jobs), X, y))
+        assert same(local, fitted(CoupledSVC(C=10, n_jobs=n_jobs), X, y))
 
 
 class Backend(LogisticRegression):

@@ -61,7 +61,7 @@ def test_sums_are_a_copy_and_only_made_where_needed(as_type):
 
 
 @given(st.integers(0, 5), st.integers(1, 4), st.integers(0, 12), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 def test_values_stay_as_they_are(n, m, entries, seed):
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.integers(n, size=entries)) if n else np.empty(0, np.intp)

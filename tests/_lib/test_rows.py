@@ -44,7 +44,7 @@ def assert_same(found, expected):
 
 
 class TestTakeRows:
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=30)
     @given(
         n=st.integers(1, 12),
         d=st.integers(0, 7),
@@ -174,7 +174,7 @@ class TestLargeFrames:
 
 
 class TestBlocksOfRows:
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=30)
     @given(
         n=st.integers(1, 40),
         size=st.integers(1, 50),
@@ -208,9 +208,9 @@ class TestPredictionsFromColumns:
     @pytest.mark.parametrize("learner", [LogisticRegression(), MultinomialNB(), SVC()])
     @pytest.mark.parametrize("chunk", [1, 2**12, 2**26])
     def test_are_those_of_rows(self, learner, chunk):
-        X, y = matrix(300, 40), labels(300, 6)
+        X, y = matrix(120, 40), labels(120, 4)
         model = CoupledClassifier(learner, cv=2, random_state=0).fit(X, y)
-        model._row_blocks = RowBlocks(15 * 16)
+        model._row_blocks = RowBlocks(6 * 16)
         for ask in (model.predict_proba, model.predict, model.incoherence):
             assert_array_equal(ask(X.tocsc()), ask(X))
             blocks = [b for _, b in blocks_of_rows(X.tocsc(), 16, chunk_bytes=chunk)]

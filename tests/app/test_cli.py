@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 import manyclass
-from manyclass import __version__
+from manyclass import __version__, codes
+from manyclass.app.arguments import CODES, COMBINERS, LEARNERS
 from manyclass.app.cli import main
 from manyclass.app.signals import ending_in_order
 from manyclass.combiners import base as combining
@@ -52,6 +53,66 @@ def test_it_is_a_module():
         [sys.executable, "-m", "manyclass", "--version"], capture_output=True, text=True
     )
     assert done.returncode == 0 and __version__ in done.stdout
+
+
+def test_names_are_those_of_the_library():
+    from manyclass.app import fit
+
+    assert set(COMBINERS) == set(combining.names())
+    assert set(CODES) == {*codes.NAMES, "class-trees"}
+    assert set(LEARNERS) == set(fit.LEARNERS)
+
+
+HEAVY = ("numpy", "scipy", "sklearn", "numba", "pandas", "joblib", "matplotlib", "rich")
+
+
+@pytest.mark.parametrize(
+    "words", [["--version"], ["--help"], ["fit", "--help"], ["fit"], ["compare", "--metric", "x"]]
+)
+def test_answers_at_once(words):
+    """What takes long to import is not imported: processor time is that of Python alone."""
+    script = (
+        "import sys; from manyclass.app.cli import main\n"
+        f"try:\n    main({words!r})\nexcept SystemExit:\n    pass\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_names_that_are_not_known_get_a_suggestion(capsys):
+    for words, meant in [
+        (["fit", "iris", "-o", "m", "--combiner", "wlw3"], "did you mean wlw"),
+        (["fit", "iris", "-o", "m", "--candidate", "coupled-svm"], "did you mean coupled-svc?"),
+        (["compare", "iris", "--metric", "accurracy"], "did you mean accuracy?"),
+    ]:
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 2 and meant in capsys.readouterr().err
+
+
+def test_terminals_obey_nothing_from_files(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "\x1b[31mred\x9b2J.csv"]) == 2
+    err = capsys.readouterr().err
+    assert "\x1b" not in err and "\x9b" not in err and "red" in err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="shells of POSIX systems")
+@pytest.mark.parametrize("close", [">&-", "2>&-", ">&- 2>&-", "<&-"])
+def test_closed_streams_are_no_traceback(close):
+    command = f"{sys.executable} -m manyclass compare iris --only logistic --folds 2 {close}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr and done.returncode == 0
+
+
+def test_too_little_memory_takes_one_line(monkeypatch, capsys):
+    def greedy(arguments):
+        raise MemoryError
+
+    monkeypatch.setattr("manyclass.app.compare.run", greedy)
+    assert main(["compare"]) == 2
+    assert "there is not enough memory" in capsys.readouterr().err
 
 
 def test_nothing_is_written_before_a_fault(tmp_path, capsys, monkeypatch):

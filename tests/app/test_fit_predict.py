@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gc
 import io
@@ -23,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from manyclass import CoupledSVC
 from manyclass.app import fit as fitting
 from manyclass.app import predict as predicting
+from manyclass.app.arguments import parser
 from manyclass.app.cli import main
 from manyclass.app.columns import MISSING, kinds_of
 from manyclass.app.fit import LEARNERS, fit_file
@@ -85,9 +85,8 @@ def read_rows(path):
 
 def run(module, *arguments):
     """Run a command as the command line does."""
-    parser = argparse.ArgumentParser()
-    module.add_arguments(parser)
-    return module.run(parser.parse_args([str(argument) for argument in arguments]))
+    words = [module.__name__.rpartition(".")[2], *map(str, arguments)]
+    return module.run(parser("0").parse_args(words))
 
 
 # -- fit -------------------------------------------------------------------------------
@@ -120,7 +119,9 @@ class TestFit:
             },
             "target": "class",
             "rows": 90,
-            "learner": "svm",
+            "learner": "svm, one-vs-one",
+            "dates": {},
+            "missing": {},
         }
         assert described["classes"] == ["ant", "bee", "cat"]
         assert described["features"] == ["size", "count", "colour", "day", "ok"]
@@ -130,13 +131,12 @@ class TestFit:
         a, b = (fit_file("iris", None, tmp_path / name, **options) for name in ("a", "b"))
         frame, _ = read_table("iris")
         assert_array_equal(a.predict_proba(frame), b.predict_proba(frame))
-        assert a[-1].combiner_.key == "kl"
+        assert a[-1].combiner_.key in ("kl", "tree-product")  # a small code may be a tree
 
     def test_labels_only(self, tmp_path, capsys):
         run(fitting, "iris", "-o", tmp_path / "m.skops", "--combiner", "max-wins")
         assert "in 5-fold cross-validation: error " in capsys.readouterr().out
-        with pytest.warns(UserWarning, match="does not use: 'class'"):
-            predict_file(tmp_path / "m.skops", "iris", tmp_path / "out.csv")
+        predict_file(tmp_path / "m.skops", "iris", tmp_path / "out.csv")
         rows = read_rows(tmp_path / "out.csv")
         assert rows[0] == ["label"] and rows[1] == ["setosa"] and len(rows) == 151
 
@@ -167,7 +167,7 @@ class TestFit:
         def never(*args, **options):
             raise AssertionError("it was to be refused before anything is read")
 
-        monkeypatch.setattr(fitting, "read_table", never)
+        monkeypatch.setattr(fitting, "read", never)
         (tmp_path / "there").write_text("mine")
         with pytest.raises(ValueError, match=r"there exists. .* --force"):
             fit_file("iris", None, tmp_path / "there")
@@ -205,26 +205,26 @@ class TestFit:
 class TestPredict:
     @pytest.mark.parametrize("rows", [7, 45, 50_000])
     def test_what_the_model_says(self, rows, folder, tmp_path):
-        with pytest.warns(UserWarning, match=r"does not use: 'class'\."):
-            n = predict_file(
-                folder / "model.skops",
-                folder / "table.csv",
-                tmp_path / "out.csv",
-                block_rows=rows,
-                id_column="id",
-            )
+        n = predict_file(
+            folder / "model.skops",
+            folder / "table.csv",
+            tmp_path / "out.csv",
+            block_rows=rows,
+            id_columns=["id"],
+        )
         header, *lines = read_rows(tmp_path / "out.csv")
         assert n == 90 and len(lines) == 90
-        assert header == ["id", "label", "p_ant", "p_bee", "p_cat", "incoherence"]
+        assert header == ["id", "label", "confidence", "p_ant", "p_bee", "p_cat", "incoherence"]
         assert [line[0] for line in lines] == FRAME["id"].tolist()
         model = load_model(folder / "model.skops")
         frame, _ = read_table(folder / "table.csv")
         p = model.predict_proba(frame[list(model.feature_names_in_)])
-        written = np.array([line[2:5] for line in lines], dtype=float)
+        written = np.array([line[3:6] for line in lines], dtype=float)
+        assert_array_equal([float(line[2]) for line in lines], written.max(axis=1))
         assert_allclose(written, p, rtol=1e-12)
         assert [line[1] for line in lines] == model.predict(frame).tolist()
         incoherence = model[-1].incoherence(model[:-1].transform(frame))
-        assert_allclose([float(line[5]) for line in lines], incoherence, rtol=1e-9, atol=1e-15)
+        assert_allclose([float(line[6]) for line in lines], incoherence, rtol=1e-9, atol=1e-15)
         if rows >= 90:
             assert_array_equal(written, p)  # text holds every bit
 
@@ -238,10 +238,9 @@ class TestPredict:
             (folder / "table.csv", "c.parquet"),
             (tmp_path / "table.parquet", "d.parquet"),
         ]:
-            with pytest.warns(UserWarning, match="does not use"):
-                predict_file(
-                    folder / "model.skops", source, tmp_path / name, block_rows=40, id_column="id"
-                )
+            predict_file(
+                folder / "model.skops", source, tmp_path / name, block_rows=40, id_columns=["id"]
+            )
             if name.endswith(".parquet"):
                 outputs.append(pd.read_parquet(tmp_path / name))
             else:
@@ -255,14 +254,13 @@ class TestPredict:
         frame = FRAME[:4].assign(id=pd.array([None, None, 3, None], dtype="Int64"))
         frame.to_parquet(tmp_path / "new.parquet", index=False)
         for name in ("out.csv", "out.parquet"):
-            with pytest.warns(UserWarning, match="does not use"):
-                predict_file(
-                    folder / "model.skops",
-                    tmp_path / "new.parquet",
-                    tmp_path / name,
-                    block_rows=2,
-                    id_column="id",
-                )
+            predict_file(
+                folder / "model.skops",
+                tmp_path / "new.parquet",
+                tmp_path / name,
+                block_rows=2,
+                id_columns=["id"],
+            )
         assert [row[0] for row in read_rows(tmp_path / "out.csv")[1:]] == ["", "", "3.0", ""]
         assert pd.read_parquet(tmp_path / "out.parquet")["id"].isna().sum() == 3
 
@@ -273,23 +271,23 @@ class TestPredict:
         assert plain == other
 
     def test_ids_stay_as_they_are_written(self, predict):
-        rows = predict(f"{HEADER},no\n" + "1,2,red,,,007\n1,2,red,,,\n", id_column="no")
+        rows = predict(f"{HEADER},no\n" + "1,2,red,,,007\n1,2,red,,,\n", id_columns=["no"])
         assert [row[0] for row in rows] == ["no", "007", ""]
         rows = predict(
-            f"{HEADER},no\n" + "".join(f"1,2,red,,,{name}\n" for name in MISSING), id_column="no"
+            f"{HEADER},no\n" + "".join(f"1,2,red,,,{name}\n" for name in MISSING), id_columns=["no"]
         )
         assert [row[0] for row in rows[1:]] == list(MISSING)
 
     def test_an_id_may_be_a_feature(self, predict):
         text = f"{HEADER}\n1,2,red,,true\n,3,NA,,true\n"
         for column, expected in (("colour", ["red", "NA"]), ("size", ["1", ""])):
-            rows = predict(text, id_column=column)
+            rows = predict(text, id_columns=[column])
             assert [row[0] for row in rows[1:]] == expected
             assert [row[1:] for row in rows] == predict(text)
 
     def test_missing_values(self, predict):
         _, line = predict(f"{HEADER}\n,,,,\n")
-        assert float(line[1]) + float(line[2]) + float(line[3]) == pytest.approx(1.0)
+        assert float(line[2]) + float(line[3]) + float(line[4]) == pytest.approx(1.0)
 
     def test_types_come_from_the_model(self, predict):
         """A block of one row each: whole numbers, fractions, texts that look like numbers."""
@@ -310,7 +308,9 @@ class TestPredict:
             predict(text, block_rows=2)
 
     def test_no_rows(self, predict, folder, tmp_path):
-        assert predict(f"{HEADER}\n") == [["label", "p_ant", "p_bee", "p_cat", "incoherence"]]
+        assert predict(f"{HEADER}\n") == [
+            ["label", "confidence", "p_ant", "p_bee", "p_cat", "incoherence"]
+        ]
         pytest.importorskip("pyarrow")
         predict_file(folder / "model.skops", tmp_path / "new.csv", tmp_path / "out.parquet")
         empty = pd.read_parquet(tmp_path / "out.parquet")
@@ -324,7 +324,7 @@ class TestPredict:
             (
                 "Size,count,colour,day,ok\n",
                 {},
-                r"lacks columns of the model: 'size' \(should 'Size' be 'size'\?\)",
+                r"lacks columns of the model: 'size' \(did you mean 'Size'\?\)",
             ),
             ("size,ok\n1,2\n", {}, r"lacks columns of the model: 'count', 'colour', 'day'\."),
             (
@@ -339,12 +339,12 @@ class TestPredict:
             ),
             (
                 f"{HEADER}\n",
-                {"id_column": "sise"},
-                r"lacks the --id column: 'sise' \(should",
+                {"id_columns": ["sise"]},
+                r"lacks the --id column: 'sise' \(did you mean",
             ),
             (
                 f"{HEADER},label\n",
-                {"id_column": "label"},
+                {"id_columns": ["label"]},
                 "are both called 'label'",
             ),
             (f"{HEADER}\n", {"block_rows": 0}, r"\(--block-rows\) must be at least 1, got 0"),
@@ -375,7 +375,7 @@ class TestPredict:
         def interrupt(*args):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(predicting, "_predict", interrupt)
+        monkeypatch.setattr(predicting._Answer, "__call__", interrupt)
         with pytest.raises(KeyboardInterrupt):
             predict(f"{HEADER}\n1,2,red,,true\n")
         assert os.listdir(tmp_path) == ["new.csv"]
@@ -404,8 +404,105 @@ class TestPredict:
             save_model(estimator, tmp_path / "m.skops", metadata={"kinds": kinds_of(frame)})
             with pytest.warns(UserWarning, match="does not use"):
                 predict_file(tmp_path / "m.skops", folder / "table.csv", tmp_path / "out.csv")
-            written = [float(row[1]) for row in read_rows(tmp_path / "out.csv")[1:]]
+            written = [float(row[2]) for row in read_rows(tmp_path / "out.csv")[1:]]
             assert_array_equal(written, estimator.predict_proba(frame)[:, 0])
+
+
+class TestJoining:
+    def test_all_columns_can_be_kept(self, folder, tmp_path):
+        predict_file(
+            folder / "model.skops", folder / "table.csv", tmp_path / "o.csv", keep_all=True
+        )
+        out = pd.read_csv(tmp_path / "o.csv", dtype=str, keep_default_na=False)
+        before = pd.read_csv(folder / "table.csv", dtype=str, keep_default_na=False)
+        pd.testing.assert_frame_equal(out[before.columns], before)
+        assert list(out.columns[7:10]) == ["label", "confidence", "p_ant"]
+
+    def test_several_ids(self, folder, tmp_path):
+        run(predicting, folder / "model.skops", folder / "table.csv", "-o", tmp_path / "o.csv",
+            "--id", "id", "--id", "day")  # fmt: skip
+        assert read_rows(tmp_path / "o.csv")[0][:3] == ["id", "day", "label"]
+
+    def test_top(self, folder, tmp_path):
+        predict_file(folder / "model.skops", folder / "table.csv", tmp_path / "o.csv", top=2)
+        predict_file(folder / "model.skops", folder / "table.csv", tmp_path / "all.csv")
+        out, full = (pd.read_csv(tmp_path / name) for name in ("o.csv", "all.csv"))
+        names = ["label", "confidence", "label_1", "p_1", "label_2", "p_2", "incoherence"]
+        assert list(out.columns) == names
+        p = full[["p_ant", "p_bee", "p_cat"]].to_numpy()
+        assert_array_equal(out["p_2"], np.sort(p, axis=1)[:, 1])
+        assert (out["label"] == out["label_1"]).all() and (out["p_1"] >= out["p_2"]).all()
+        with pytest.raises(ValueError, match="--top must be at least 1 .* has 3 classes"):
+            predict_file(folder / "model.skops", folder / "table.csv", tmp_path / "x.csv", top=4)
+
+    def test_scores_are_those_of_the_rows_with_a_class(self, predict, capsys):
+        predict(f"{HEADER},class\n1,2,red,,,ant\n1,2,red,,,\n1,2,red,,,wolf\n")
+        err = capsys.readouterr().err
+        assert "on 1 rows with 'class': log-loss" in err and "2 rows have no class" in err
+
+    def test_candidates_of_the_leaderboard(self, folder, tmp_path, capsys):
+        out = tmp_path / "m.skops"
+        words = [folder / "table.csv", "-o", out, "--candidate", "logistic", "--folds", "0"]
+        assert run(fitting, *words) == 0
+        assert "fitted logistic in" in capsys.readouterr().out
+        assert type(load_model(out)[-1]).__name__ == "LogisticRegression"
+        with pytest.raises(ValueError, match="--candidate stands alone: leave out --C"):
+            run(fitting, *words, "--force", "--C", "1")
+
+    def test_many_classes_get_class_trees(self, tmp_path, capsys):
+        centres = np.random.RandomState(0).randn(50, 6)
+        rows = np.repeat(centres, 4, axis=0) + 0.1 * np.random.RandomState(1).randn(200, 6)
+        frame = pd.DataFrame(rows, columns=list("abcdef"))
+        frame.assign(y=[f"c{i}" for i in np.arange(200) // 4]).to_csv(
+            tmp_path / "t.csv", index=False
+        )
+        model = fit_file(tmp_path / "t.csv", None, tmp_path / "m.skops", folds=0)
+        assert "fitted logistic, class-trees" in capsys.readouterr().out
+        assert model.score(frame, [f"c{i}" for i in np.arange(200) // 4]) > 0.9
+
+    def test_the_model_is_there_before_it_is_validated(self, tmp_path, monkeypatch, capsys):
+        def interrupt(*args):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(fitting, "_scores_line", interrupt)
+        assert main(["fit", "iris", "-o", str(tmp_path / "m.skops")]) == 130
+        assert f"interrupted; the model is in {tmp_path / 'm.skops'}" in capsys.readouterr().err
+        assert load_model(tmp_path / "m.skops").classes_.tolist()[0] == "setosa"
+
+    def test_rows_to_test_on(self, tmp_path, capsys):
+        frame = FRAME.assign(part=np.where(np.arange(90) % 3 == 0, "test", "train"))
+        frame.drop(columns="id").to_csv(tmp_path / "t.csv", index=False)
+        words = [tmp_path / "t.csv", "-o", tmp_path / "m.skops", "--split-column", "part"]
+        assert run(fitting, *words) == 0
+        assert "on 30 test rows: log-loss" in capsys.readouterr().out
+
+    def test_stray_tokens_and_dates_are_read_the_same_later(self, tmp_path):
+        values = FRAME["size"].round(2).astype(object)
+        values[5] = "unknown"
+        days = [f"{1 + i % 28:02}/11/2023" for i in range(90)]
+        frame = FRAME.assign(size=values, day=days).drop(columns="id")
+        frame.to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+        with pytest.warns(UserWarning, match="'size' holds numbers and 'unknown'"):
+            fit_file(tmp_path / "t.csv", None, tmp_path / "m.skops", folds=0)
+        (tmp_path / "n.csv").write_text(f"{HEADER}\nunknown,1,red,02/03/2024,true\n")
+        predict_file(tmp_path / "m.skops", tmp_path / "n.csv", tmp_path / "o.csv")
+        (tmp_path / "n.csv").write_text(f"{HEADER}\n,1,red,2024-03-02,true\n")
+        predict_file(tmp_path / "m.skops", tmp_path / "n.csv", tmp_path / "p.csv")
+        assert read_rows(tmp_path / "o.csv") == read_rows(tmp_path / "p.csv")
+
+
+class TestFormulas:
+    @pytest.mark.parametrize("raw", [False, True])
+    def test_spreadsheets_run_nothing(self, raw, tmp_path):
+        labels = ["=cmd|' /C calc'!A0", "@SUM(1)", "+x", "-5"]
+        rows = [(float(k), label) for k, label in enumerate(labels) for _ in range(4)]
+        with open(tmp_path / "t.csv", "w", newline="") as file:
+            csv.writer(file).writerows([("a", "class"), *rows])
+        fit_file(tmp_path / "t.csv", None, tmp_path / "m.skops", folds=0, C=100.0)
+        out = tmp_path / "o.csv"
+        predict_file(tmp_path / "m.skops", tmp_path / "t.csv", out, raw=raw, id_columns=["class"])
+        written = {row[0] for row in read_rows(out)[1:]}
+        assert written == (set(labels) if raw else {f"'{label}" for label in labels[:3]} | {"-5"})
 
 
 class TestLabels:
@@ -424,14 +521,13 @@ class TestLabels:
         with open(tmp_path / "t.csv", "w", encoding="utf-8", newline="") as file:
             csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("a", "class"), *rows])
         fit_file(tmp_path / "t.csv", None, tmp_path / "m.skops", folds=0, C=100.0)
-        with pytest.warns(UserWarning, match="does not use: 'class'"):
-            predict_file(tmp_path / "m.skops", tmp_path / "t.csv", tmp_path / f"out{suffix}")
+        predict_file(tmp_path / "m.skops", tmp_path / "t.csv", tmp_path / f"out{suffix}", raw=True)
         separator = "," if suffix == ".csv" else "\t"
         out = pd.read_csv(tmp_path / f"out{suffix}", dtype={"label": str}, sep=separator)
         assert set(out["label"]) <= {str(label) for label in labels}
-        assert set(out.columns[1:-1]) == {f"p_{label}" for label in labels}
-        p = out.iloc[:, 1:-1].to_numpy()
-        assert [f"p_{label}" for label in out["label"]] == out.columns[1:-1][p.argmax(1)].tolist()
+        assert set(out.columns[2:-1]) == {f"p_{label}" for label in labels}
+        p = out.iloc[:, 2:-1].to_numpy()
+        assert [f"p_{label}" for label in out["label"]] == out.columns[2:-1][p.argmax(1)].tolist()
         assert_allclose(p.sum(axis=1), 1.0)
 
 
@@ -441,15 +537,14 @@ class TestCommandLine:
         arguments = [folder / "model.skops", folder / "table.csv", "-o", out, "--id", "id"]
         assert run(predicting, *arguments) == 0
         said = capsys.readouterr()
-        assert said.out == "" and said.err.splitlines() == [
-            "note: columns that the model does not use: 'class'.",
-            f"wrote 90 rows to {out}",
-        ]
+        assert said.out == "" and len(said.err.splitlines()) == 2
+        assert said.err.startswith("on 90 rows with 'class': log-loss 0.")
+        assert said.err.endswith(f"wrote 90 rows to {out}\n")
 
     def test_stdout(self, folder, capsys):
         assert run(predicting, folder / "model.skops", folder / "table.csv", "-o", "-") == 0
         lines = capsys.readouterr().out.splitlines()
-        assert lines[0] == "label,p_ant,p_bee,p_cat,incoherence" and len(lines) == 91
+        assert lines[0] == "label,confidence,p_ant,p_bee,p_cat,incoherence" and len(lines) == 91
 
     def test_a_reader_that_leaves(self, folder, monkeypatch):
         read_end, write_end = os.pipe()

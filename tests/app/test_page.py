@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
+import io
 import json
 import re
 import subprocess
@@ -30,6 +33,8 @@ from manyclass.app.report import (  # noqa: E402
     inline_svg,
     page_style,
 )
+from manyclass.app.studies import study  # noqa: E402
+from manyclass.app.tables import Choices  # noqa: E402
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (
@@ -76,7 +81,16 @@ def hostile():
 def hostile_page(hostile):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return render(hostile, source=Source("data <1>.csv", SCRIPT, 100))
+        source = Source("data <1>.csv", 100, Choices(target=SCRIPT))
+        return render(hostile, source=source)
+
+
+@pytest.fixture(scope="module")
+def three():
+    board = measured(["a", "=b", "c"], 30, svc=CoupledSVC(), bayes=GaussianNB())
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame(rng.randn(90, 4), columns=["<b>a</b>", "b$", "c", "d"])
+    return render(board, studies=study(board, X, None, curve=True))
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +111,7 @@ class Outline(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.tags.append((tag, dict(attributes)))
-        if tag not in ("meta", "link", "br", "img"):
+        if tag not in ("meta", "link", "br", "img", "input"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attributes):
@@ -118,14 +132,66 @@ def test_page_is_well_formed_and_needs_nothing_else(hostile_page):
     outline = Outline(hostile_page)
     assert outline.open == []
     tags = [tag for tag, _ in outline.tags]
-    assert "script" not in tags and "img" not in tags and "iframe" not in tags
+    assert tags.count("script") == 1 and "img" not in tags and "iframe" not in tags
     for tag, attributes in outline.tags:
         assert not [name for name in attributes if name.startswith("on")]
-        for name in ("src", "href"):
-            address = attributes.get(name, "#")
-            assert address.startswith(("#", "data:")), (tag, address)
+        assert "src" not in attributes
+        address = attributes.get("href", "#")
+        assert address.startswith(("#", "data:")), (tag, address)
     style = re.search(r"<style>(.*?)</style>", hostile_page, re.DOTALL)[1]
     assert "url(" not in style and "@import" not in style
+
+
+def digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def test_the_policy_allows_our_script_only(hostile_page):
+    policy = re.search(r'Content-Security-Policy" content="(.*?)"', hostile_page)[1]
+    policy = html.unescape(policy)
+    (script,) = re.findall(r"<script>(.*?)</script>", hostile_page, re.DOTALL)
+    assert policy.startswith(f"default-src 'none'; script-src 'sha256-{digest(script)}'; ")
+    assert "unsafe" not in policy.replace("style-src 'unsafe-inline'", "")
+
+
+def test_every_table_can_be_taken_along(three):
+    outline = Outline(three)
+    links = {a["download"]: a["href"] for tag, a in outline.tags if "download" in a}
+    assert {
+        "leaderboard.csv",
+        "confusion.json",
+        "by-class.csv",
+        "pairs.csv",
+        "classes.json",
+    } <= set(links)
+    assert {"importance.csv", "learning-curve.json"} <= set(links)
+    content = {name: base64.b64decode(link.partition(",")[2]) for name, link in links.items()}
+    read = lambda name: pd.read_json(io.BytesIO(content[name]), orient="split")  # noqa: E731
+    rows = read("by-class.json").to_dict("records")
+    assert {row["class"] for row in rows} == {"a", "=b", "c"}
+    assert all(0 <= row["recall"] <= 1 and row["support"] == 30 for row in rows)
+    assert b"'=b" in content["by-class.csv"]  # a spreadsheet does not run it
+    assert read("confusion.json").drop(columns="true").to_numpy().sum() == 90
+    assert read("leaderboard.json")["standing"].iloc[-1] == "class frequencies alone"
+
+
+def test_figures_state_their_finding(three):
+    labels = [a["aria-label"] for tag, a in Outline(three).tags if tag == "svg"]
+    assert len(labels) == 1 + 3 + 1 + 1 + 1  # reliability, by class, code, incoherence, curve
+    assert all(re.search(r"\d", label) for label in labels)
+    assert any(("states" in label and "too" in label) or "about right" in label for label in labels)
+
+
+def test_one_number_for_one_thing(three):
+    """The leaderboard has the calibration error; figures do not show another one."""
+    assert "calibration error 0" not in three and "class-wise 0" not in three
+
+
+def test_costs_are_data_not_code():
+    text = render(measured(["</script><b>", "b", "c"], 20, svc=CoupledSVC()))
+    assert Outline(text).open == []
+    data = re.search(r'id="cost-data">(.*?)</script>', text, re.DOTALL)[1]
+    assert json.loads(data)["labels"][0] == "</script><b>"
 
 
 def test_names_are_shown_as_they_are(hostile_page):
@@ -194,7 +260,7 @@ def test_many_classes_stay_readable(hundred):
 
 def test_two_classes_and_one_candidate():
     text = render(measured(["a", "b"], 20, svc=CoupledSVC()))
-    assert "nothing to contradict it" in text and "the only one that was measured" in text
+    assert "nothing to contradict it" in text and "the only candidate" in text
     others = render(measured(["a", "b", "c"], 20, bayes=GaussianNB()))
     assert 'id="coupling"' not in others and 'id="reliability"' in others
 
@@ -250,7 +316,6 @@ def test_inline_svg_takes_the_colours_of_the_page():
 # ---------------------------------------------------------------------- in a browser
 
 PROBE = """
-<script>
 addEventListener("load", () => {
   const figures = [...document.querySelectorAll("svg, img")];
   const boxes = figures.map((figure) => figure.getBoundingClientRect());
@@ -267,7 +332,19 @@ addEventListener("load", () => {
     paper: getComputedStyle(document.body).backgroundColor,
   }, "*");
 });
-</script>
+"""
+COSTS = """
+addEventListener("load", () => {
+  const [, , dear] = document.querySelectorAll("#cost-fields input");
+  const said = () => document.getElementById("cost-result").textContent;
+  const before = said();
+  dear.value = 1000;
+  dear.dispatchEvent(new Event("input", { bubbles: true }));
+  parent.postMessage({
+    before, after: said(), hidden: document.getElementById("cost-view").hidden,
+    counts: document.getElementById("cost-count-2").textContent,
+  }, "*");
+});
 """
 # A window without a screen is never narrower than 500 pixels; a frame can be.
 FRAME = """
@@ -295,9 +372,16 @@ def saved(tmp_path, text: str, name: str = "page.html") -> str:
     return path.as_uri()
 
 
-def probe(tmp_path, text: str, width: int, *flags: str) -> dict:
+def allowing(text: str, script: str) -> str:
+    """The page with a policy that allows this script, too."""
+    own = html.escape(f"script-src 'sha256-{digest(script)}' ")
+    return text.replace(html.escape("script-src "), own, 1)
+
+
+def probe(tmp_path, text: str, width: int, *flags: str, script: str = "") -> dict:
     """Return what a script, which only this test adds, saw of a page in a frame."""
-    page = saved(tmp_path, text + PROBE)
+    script = script or PROBE
+    page = saved(tmp_path, allowing(text, script) + f"<script>{script}</script>")
     frame = saved(tmp_path, FRAME.format(address=page, width=width), "frame.html")
     dom = browse(tmp_path, frame, "--window-size=1300,3000", "--dump-dom", *flags)
     return json.loads(html.unescape(re.search(r"<title>(.*?)</title>", dom)[1]))
@@ -333,3 +417,41 @@ def test_pdf(hostile_page, tmp_path):
     browse(tmp_path, saved(tmp_path, hostile_page), f"--print-to-pdf={tmp_path / 'page.pdf'}")
     pdf = (tmp_path / "page.pdf").read_bytes()
     assert pdf.startswith(b"%PDF") and len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 2
+
+
+@browser
+@pytest.mark.parametrize("width", [1300, 768, 390])
+def test_the_deciding_columns_are_visible(three, tmp_path, width):
+    script = PROBE.replace(
+        "parent.postMessage({",
+        "const cells = document.querySelectorAll('.board tbody tr:first-child > *');"
+        "parent.postMessage({ deciding: cells[2].getBoundingClientRect().right,",
+    )
+    flags = ["--blink-settings=preferredColorScheme=0"] if width == 768 else []
+    seen = probe(tmp_path, three, width, *flags, script=script)
+    assert seen["deciding"] <= seen["width"] == width and seen["scroll"] <= width
+    assert seen["empty"] == 0
+
+
+@browser
+def test_costs_change_decisions(three, tmp_path):
+    seen = probe(tmp_path, three, 1300, script=COSTS)
+    assert seen["hidden"] is False and seen["before"].startswith("0 of 90 decisions change")
+    changed = int(seen["after"].split(" of ")[0])
+    assert changed > 0 and "→" in seen["counts"]
+    before, after = map(int, seen["counts"].split(" → "))
+    assert after < before  # deciding for the third class where the first is true became dear
+
+
+@browser
+def test_scripts_of_others_do_not_run(three, tmp_path):
+    foreign = "<script>document.documentElement.dataset.ran = 'yes'</script>"
+    page = allowing(three + foreign, PROBE) + f"<script>{PROBE}</script>"
+    frame = FRAME.format(address=saved(tmp_path, page), width=800)
+    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={tmp_path / 'p'}", "--dump-dom"]
+    done = subprocess.run(
+        [*command, saved(tmp_path, frame, "frame.html")], capture_output=True, text=True
+    )
+    title = re.search(r"<title>(.*?)</title>", done.stdout)[1]
+    assert json.loads(html.unescape(title))["ran"] == "no"
+    assert "Content Security Policy" in done.stderr

@@ -20,11 +20,15 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
-from manyclass.app import columns, tables
+from manyclass.app import columns
 from manyclass.app.columns import DaysSince1970, column_transformer, conform, kinds_of
 from manyclass.app.tables import column_names, count_rows, read_blocks, read_table
 
 pa = pytest.importorskip("pyarrow")
+
+before_3 = pytest.mark.skipif(
+    int(pd.__version__.split(".")[0]) < 3, reason="before 3.0, pandas rounds the last bits"
+)
 
 
 @pytest.fixture
@@ -148,9 +152,9 @@ class TestTarget:
             min_size=2,
             max_size=8,
             unique=True,
-        ).filter(lambda labels: not set(labels) & set(tables.MISSING))
+        ).filter(lambda labels: not set(labels) & set(columns.MISSING))
     )
-    @settings(deadline=None, max_examples=25)
+    @settings(deadline=None, max_examples=15)
     def test_any_text_is_a_label(self, tmp_path_factory, labels):
         path = tmp_path_factory.mktemp("labels") / "t.csv"
         buffer = io.StringIO()
@@ -200,14 +204,13 @@ class TestFiles:
         [
             ("", "t.csv", "t.csv is empty"),
             ("\n\n", "t.csv", "is empty, or its first line is"),
-            ("a", "t.xlsx", r"no known kind. The name must end in \.csv, \.tsv"),
-            ("a;y\n1;2\n", "t.csv", "one column only, 'a;y'.*separated by ';'"),
-            ("a,y\n1,2\n", "t.tsv", "one column only, 'a,y'.*separated by ','"),
+            ("a", "t.xls", r"no known kind. The name must end in \.csv, \.tsv"),
+            ("a", "t.xlsx", r"damaged or not an \.xlsx file"),
+            (b"PK\3\4aaaa", "t.csv", r"is a zip or Excel file: end its name in"),
             ("a,a,y\n1,2,3\n", "t.csv", "columns of the same name: 'a'. Rename"),
             ("a,y\n1,u\n1,2,v\n", "t.csv", "broken at line 3: it has 3 fields, .* 2 columns"),
             ("a,b,y\n1,2,u\n1,2\n", "t.csv", "broken at line 3: it has 2 fields, .* 3 columns"),
             ('a,y\n1,"u\n' + "x\n" * 70_000, "t.csv", "is broken: field larger.*an open quote"),
-            (b"a,y\n\xe9,u\n", "t.csv", r"not in UTF-8 \(it has the byte 0xe9\): save it in UTF-8"),
             (b"no", "t.csv.gz", "not a complete gzip file"),
             (
                 gzip.compress(b"a,y\n1,2\n" * 99, mtime=0)[:-9],
@@ -216,7 +219,12 @@ class TestFiles:
             ),
             (b"no", "t.parquet", "damaged or not a Parquet file"),
             ("a,y\n1,u\n-inf,v\n", "t.csv", "column 'a' is infinite in row 2: leave"),
-            (f"a,y\n1,u\n1{'0' * 400},v\n", "t.csv", "column 'a' is infinite in row 2: leave"),
+            pytest.param(
+                f"a,y\n1,u\n1{'0' * 400},v\n",
+                "t.csv",
+                "column 'a' is infinite in row 2: leave",
+                marks=before_3,
+            ),
             ("a,y\n1,u\n-1e200,v\n", "t.csv", r"'a' is -1e\+200, too large .* in row 2: leave"),
         ],
     )
@@ -343,8 +351,9 @@ class TestBlocks:
         tracemalloc.stop()
         assert n == 100_000 and peak < 2e6 < path.stat().st_size
 
+    @before_3
     @given(st.lists(st.floats(-1e150, 1e150), min_size=1, max_size=9))
-    @settings(deadline=None, max_examples=25)
+    @settings(deadline=None, max_examples=15)
     def test_numbers_are_read_to_the_last_bit(self, tmp_path_factory, values):
         path = tmp_path_factory.mktemp("numbers") / "t.csv"
         path.write_text("\n".join(["a", *map(repr, values)]) + "\n")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+import subprocess
+import sys
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +13,9 @@ import pytest
 from joblib import Parallel, delayed
 from joblib.externals.loky import get_reusable_executor
 
+from manyclass._lib.files import replacing
 from manyclass.app import cli
-from manyclass.app.signals import registered_files
+from manyclass.app.signals import registered_files, remove_leftovers
 
 
 def folders(where) -> list[Path]:
@@ -55,8 +58,37 @@ def test_the_command_line_names_it(monkeypatch):
         found.append(Parallel(n_jobs=2)._backend_kwargs["temp_folder"])
         return 0
 
-    parser = ArgumentParser()
-    parser.set_defaults(run=run, command="compare")
-    monkeypatch.setattr(cli, "_parser", lambda: parser)
-    assert cli.main([]) == 0
+    monkeypatch.setattr("manyclass.app.compare.run", run)
+    assert cli.main(["compare"]) == 0
     assert found == [expected]
+
+
+def test_leftovers_of_killed_processes_are_removed(tmp_path, monkeypatch):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    dead = tmp_path / f"joblib_memmapping_folder_{ended.pid}_a_b"
+    alive = tmp_path / f"joblib_memmapping_folder_{os.getpid()}_a_b"
+    other = tmp_path / "joblib_memmapping_folder_x"
+    for folder in (dead, alive, other):
+        folder.mkdir()
+        (folder / "data.pkl").write_bytes(b"1")
+    monkeypatch.delenv("JOBLIB_TEMP_FOLDER", raising=False)
+    remove_leftovers(str(tmp_path))
+    assert not dead.exists() and alive.exists() and other.exists()
+
+
+def test_parts_of_killed_writers_are_removed_by_the_next(tmp_path):
+    script = (
+        "import os, sys; from manyclass._lib.files import replacing\n"
+        "with replacing(sys.argv[1]) as file:\n"
+        "    file.write(b'part'); file.flush(); os._exit(9)"
+    )
+    path = tmp_path / "out.csv"
+    path.write_text("whole")
+    subprocess.run([sys.executable, "-c", script, str(path)])
+    assert len(list(tmp_path.iterdir())) == 2 and path.read_text() == "whole"
+    with replacing(path) as file:
+        with replacing(path) as second:  # does not remove what another one still writes
+            second.write(b"second")
+        file.write(b"new")
+    assert path.read_bytes() == b"new" and list(tmp_path.iterdir()) == [path]

@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 from manyclass.calibration import CALIBRATIONS, Beta
 from manyclass.calibration.beta import BOUND
 
-quick = settings(deadline=None, max_examples=40)
+quick = settings(deadline=None, max_examples=20)
 seeds = st.integers(0, 2**32 - 1)
 
 

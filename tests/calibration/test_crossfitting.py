@@ -29,8 +29,7 @@ def probabilities(method, scores, y, weights, numbers=None, rows=None, code=CODE
     rows = np.arange(len(y)) if rows is None else rows
     left_out = DenseScores(scores, y, code, weights, numbers)
     own = calibrate(CALIBRATIONS[method], left_out)
-    blocks = left_out_probabilities(own, left_out, rows)
-    found, r = map(np.concatenate, zip(*blocks, strict=True))
+    found, r = left_out_probabilities(own, left_out, rows)
     order = np.argsort(found)
     return found[order], r[order], own
 
@@ -87,8 +86,7 @@ def test_no_sigmoid_decreases():
 
 def crossfitted(method, scores, rows, **otherwise):
     """Return the rows of :func:`crossfitted_probabilities` in order, and their probabilities."""
-    blocks = crossfitted_probabilities(method, scores, rows, **otherwise)
-    found, r = map(np.concatenate, zip(*blocks, strict=True))
+    found, r = crossfitted_probabilities(method, scores, rows, **otherwise)
     order = np.argsort(found)
     return found[order], r[order]
 

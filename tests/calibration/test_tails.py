@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from manyclass.calibration.sigmoid import compress_tails
 
-quick = settings(deadline=None, max_examples=40)
+quick = settings(deadline=None, max_examples=20)
 
 
 @quick

@@ -16,7 +16,7 @@ from manyclass.codes import checks, identifiability
 from manyclass.codes import random as sampling
 from manyclass.codes import random as search
 
-laws = settings(deadline=None, max_examples=30)
+laws = settings(deadline=None, max_examples=20)
 n_classes = st.integers(2, 12)
 seeds = st.integers(0, 2**32 - 1)
 random_codes = pytest.mark.parametrize("random_code", [codes.sparse_random, codes.dense_random])
@@ -496,7 +496,7 @@ def test_unidentifiable_codes_are_explained(code, reason, remedy):
     assert remedy in str(error.value)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(code=ternary_matrices())
 def test_is_identifiable_is_the_rank_of_the_jacobian(code):
     assert codes.is_identifiable(code) == naive_is_identifiable(code)

@@ -15,7 +15,7 @@ from manyclass.codes.random import DENSE, SPARSE, FreshColumns
 RANDOM = [sparse_random, dense_random]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(k=st.integers(2, 10**5), n_columns=st.integers(1, 1000), n_draws=st.integers(1, 10**5))
 def test_work_is_bounded(k, n_columns, n_draws):
     compared = search._n_compared(k, n_columns, n_draws)

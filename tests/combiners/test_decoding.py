@@ -25,7 +25,7 @@ ALL = [MaxWins(), WinnerTakesAll(), *ANY_CODE]
 PAIRS_OF_3 = codes.one_vs_one(3)
 SINGLE = np.array([[1], [-1]], dtype=np.int8)
 
-quick = settings(deadline=None, max_examples=25)
+quick = settings(deadline=None, max_examples=15)
 each = pytest.mark.parametrize("decoder", ALL, ids=repr)
 each_for_any_code = pytest.mark.parametrize("decoder", ANY_CODE, ids=repr)
 
@@ -114,7 +114,7 @@ def oracle(decoder, f, code):
 
 
 @each
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(data=st.data())
 def test_scores_and_labels_equal_the_oracles(decoder, data):
     values, code = data.draw(problems(decoder))

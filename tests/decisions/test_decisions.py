@@ -41,7 +41,7 @@ from manyclass import (
 from manyclass.decisions.costs import least_cost
 from manyclass.decisions.priors import _adjust
 
-few = settings(deadline=None, max_examples=50)
+few = settings(deadline=None, max_examples=25)
 seeds = st.integers(0, 2**32 - 1)
 
 

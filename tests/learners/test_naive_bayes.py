@@ -11,6 +11,7 @@ import naive_boosting
 import numpy as np
 import pandas as pd
 import pytest
+from all_pairs import checks_in_turn
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -21,7 +22,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.naive_bayes import CategoricalNB
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from manyclass import CoupledClassifier
 from manyclass.learners import BinnedNaiveBayes, BoostedNaiveBayes, _binning, _on_cells
@@ -31,13 +31,14 @@ MIXED = [False, False, True, True]  # categorical columns of the tables below
 BOTH = pytest.mark.parametrize("cls", [BinnedNaiveBayes, BoostedNaiveBayes])
 
 
-@parametrize_with_checks(
+# The defaults have all checks. The others take turns.
+@checks_in_turn(
+    [BoostedNaiveBayes()],
+    [BinnedNaiveBayes()],
     [
-        BoostedNaiveBayes(),
         BoostedNaiveBayes(3, n_bins=4, smoothing=0.5, categorical_features=None),
-        BinnedNaiveBayes(),
         BinnedNaiveBayes(5, smoothing=0.1, categorical_features=None),
-    ]
+    ],
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
@@ -185,7 +186,7 @@ def fitted(X, y, weights=None, **options):
 
 
 @given(tables, st.permutations(range(4)))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_the_order_of_attributes_changes_nothing(table, order):
     X, y = table
     p = fitted(X, y).predict_proba(X)
@@ -193,7 +194,7 @@ def test_the_order_of_attributes_changes_nothing(table, order):
 
 
 @given(tables, st.randoms(use_true_random=False))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_the_order_of_samples_changes_nothing(table, random):
     X, y = table
     order = random.sample(range(len(y)), len(y))
@@ -203,7 +204,7 @@ def test_the_order_of_samples_changes_nothing(table, random):
 
 
 @given(tables, st.lists(st.integers(0, 3), min_size=14, max_size=14))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_weights_are_copies(table, weights):
     X, y = table
     copies = np.repeat(np.arange(14), weights)
@@ -216,7 +217,7 @@ def test_weights_are_copies(table, weights):
 
 
 @given(tables, st.permutations(["red", "green", "blue"]), st.booleans())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_names_of_categories_do_not_matter(table, names, as_numbers):
     X, y = table
     new_names = range(3) if as_numbers else names
@@ -229,7 +230,7 @@ def test_names_of_categories_do_not_matter(table, names, as_numbers):
 
 
 @given(tables, st.integers(-900, 900))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_units_do_not_matter(table, exponent):
     X, y = table
     scaled = X.copy()
@@ -239,7 +240,7 @@ def test_units_do_not_matter(table, exponent):
 
 
 @given(tables)
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_swapping_the_classes_changes_the_sign(table):
     X, y = table
     f = fitted(X, y).decision_function(X)
@@ -247,7 +248,7 @@ def test_swapping_the_classes_changes_the_sign(table):
 
 
 @given(tables, st.sampled_from([None, np.nan, 7, "same"]))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_an_attribute_that_is_constant_or_missing_adds_nothing(table, value):
     X, y = table
     column = np.full((14, 1), value, dtype=object)
@@ -265,7 +266,7 @@ rows = st.lists(st.tuples(any_number, any_number), min_size=2, max_size=8)
 
 
 @given(rows, rows, st.floats(1e-300, 1e308), st.integers(1, 12), st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_probabilities_whatever_the_numbers(X, X_new, smoothing, n_bins, data):
     y = [0, 1, *data.draw(st.lists(st.integers(0, 1), min_size=len(X) - 2, max_size=len(X) - 2))]
     size = st.floats(1e-300, 1e300)

@@ -10,6 +10,7 @@ import naive_thresholds
 import numpy as np
 import pandas as pd
 import pytest
+from all_pairs import checks_in_turn
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -22,7 +23,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss, pairwise_distances
 from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from experiments.simulated import gaussian_classes
 from manyclass import CoupledClassifier
@@ -57,9 +57,10 @@ def votes(model, Z):
     return expit(model.decision_function(Z) / model.slope_) * (model.n_neighbors_ + 2) - 1
 
 
-@parametrize_with_checks(
+# The default has all checks. The others take turns.
+@checks_in_turn(
+    [PairwiseNeighbors()],
     [
-        PairwiseNeighbors(),
         PairwiseNeighbors(n_neighbors=[1, 2, 3], biases=1.0, metric="manhattan"),
         PairwiseNeighbors(evidence="votes"),
     ],
@@ -75,7 +76,7 @@ def test_scikit_learn_checks(estimator, check):
 class TestPlainLoops:
     @either
     @given(rows=labelled, J=st.integers(1, 11), bias=st.sampled_from(BIASES))
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=30)
     def test_evidence(self, evidence, rows, J, bias):
         points, sides = columns(rows)
         assume(J <= most(evidence, sides))
@@ -88,7 +89,7 @@ class TestPlainLoops:
 
     @either
     @given(rows=labelled)
-    @settings(deadline=None, max_examples=30)
+    @settings(deadline=None, max_examples=20)
     def test_choice(self, evidence, rows):
         points, sides = columns(rows)
         model = PairwiseNeighbors(biases=BIASES, evidence=evidence).fit(points, sides)
@@ -98,7 +99,7 @@ class TestPlainLoops:
 
     @either
     @given(rows=labelled, J=st.integers(1, 11), bias=st.sampled_from(BIASES))
-    @settings(deadline=None, max_examples=30)
+    @settings(deadline=None, max_examples=20)
     def test_slope(self, evidence, rows, J, bias):
         points, sides = columns(rows)
         assume(J <= most(evidence, sides))
@@ -170,7 +171,7 @@ class TestPlainLoops:
 @either
 class TestLaws:
     @given(rows=labelled, seed=st.integers(0, 1000))
-    @settings(deadline=None, max_examples=30)
+    @settings(deadline=None, max_examples=20)
     def test_the_order_of_the_samples_does_not_matter(self, evidence, rows, seed):
         points, sides = columns(rows)
         order = np.random.RandomState(seed).permutation(len(sides))
@@ -180,7 +181,7 @@ class TestLaws:
         assert_array_equal(one.predict_proba(points), other.predict_proba(points))
 
     @given(rows=labelled, J=st.integers(1, 11), bias=st.sampled_from(BIASES))
-    @settings(deadline=None, max_examples=30)
+    @settings(deadline=None, max_examples=20)
     def test_swapping_the_classes_swaps_the_columns(self, evidence, rows, J, bias):
         points, sides = columns(rows)
         assume(J <= most(evidence, sides))
@@ -191,7 +192,7 @@ class TestLaws:
         assert_allclose(swapped, p[:, ::-1], atol=1e-11)
 
     @given(rows=labelled, J=st.integers(1, 11), bias=st.sampled_from(BIASES))
-    @settings(deadline=None, max_examples=30)
+    @settings(deadline=None, max_examples=20)
     def test_labels_and_probabilities_agree(self, evidence, rows, J, bias):
         points, sides = columns(rows)
         assume(J <= most(evidence, sides))

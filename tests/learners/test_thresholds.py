@@ -8,6 +8,7 @@ import naive_thresholds
 import numpy as np
 import pandas as pd
 import pytest
+from all_pairs import checks_in_turn
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -32,7 +33,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from experiments.simulated import gaussian_classes
 from manyclass import CoupledClassifier
@@ -51,9 +51,10 @@ LOSSES = {
 }
 
 
-@parametrize_with_checks(
+# The default has all checks. The others take turns.
+@checks_in_turn(
+    [ThresholdOptimized()],
     [
-        ThresholdOptimized(),
         ThresholdOptimized(GaussianNB(), criterion="log-loss", cv=3),
         ThresholdOptimized(LinearDiscriminantAnalysis(), cv=3),
         ThresholdOptimized(KNeighborsClassifier(), criterion="balanced-error"),
@@ -83,7 +84,7 @@ def columns(rows):
 class TestSearch:
     @pytest.mark.parametrize("criterion", ["error", "balanced-error"])
     @given(rows=samples)
-    @settings(deadline=None, max_examples=150)
+    @settings(deadline=None, max_examples=60)
     def test_is_the_best_of_all_intervals(self, criterion, rows):
         labels, scores, weights = columns(rows)
         expected = naive_thresholds.best_threshold(labels, scores, weights, LOSSES[criterion])
@@ -91,7 +92,7 @@ class TestSearch:
         assert found == pytest.approx(expected, abs=1e-12)
 
     @given(rows=st.lists(st.tuples(st.integers(0, 1), st.floats(), st.floats(0, 1e6)), min_size=2))
-    @settings(deadline=None, max_examples=150)
+    @settings(deadline=None, max_examples=60)
     def test_no_score_is_a_better_threshold(self, rows):
         labels, scores, weights = columns(rows)
         assume(not np.isnan(scores).any())
@@ -104,7 +105,7 @@ class TestSearch:
         assert reached <= least + 1e-11 * sum(weights)
 
     @given(rows=samples)
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=30)
     def test_log_loss_has_its_minimum_there(self, rows):
         labels, scores, weights = columns(rows)
         t = best_threshold(labels, scores, weights, "log-loss")
@@ -120,7 +121,7 @@ class TestSearch:
 
     @pytest.mark.parametrize("criterion", CRITERIA)
     @given(rows=samples, shift=quarters)
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=30)
     def test_adding_a_constant_moves_the_threshold_by_it(self, criterion, rows, shift):
         labels, scores, weights = columns(rows)
         moved = np.array(scores) + shift
@@ -141,7 +142,7 @@ class TestSearch:
 
     @pytest.mark.parametrize("criterion", CRITERIA)
     @given(rows=samples)
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=30)
     def test_weights_are_repetitions(self, criterion, rows):
         labels, scores, weights = columns(rows)
         repeated = [np.repeat(values, weights) for values in (labels, scores)]
@@ -149,7 +150,7 @@ class TestSearch:
         assert weighted == pytest.approx(best_threshold(*repeated, criterion=criterion), abs=1e-9)
 
     @given(rows=samples)
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=30)
     def test_functions_see_every_interval(self, rows):
         labels, scores, weights = columns(rows)
 
@@ -310,7 +311,7 @@ class TestLabelsAndProbabilities:
         scores=st.lists(st.floats(-1e6, 1e6) | st.floats(-1e-16, 1e-16), min_size=4, max_size=30),
         criterion=st.sampled_from(sorted(CRITERIA)),
     )
-    @settings(deadline=None, max_examples=100)
+    @settings(deadline=None, max_examples=40)
     def test_always_agree(self, scores, criterion):
         d = np.array(scores)[:, None]
         model = ThresholdOptimized(FixedLogit(), criterion).fit(d, np.arange(len(d)) % 2)

@@ -248,3 +248,19 @@ def predict_proba(
     left_out = coupled(out_of_sample_scores(estimator, X, y, code, folds), code, couple_row)
     s = temperature(left_out, y)
     return np.array([tempered(row, s, len(y)) for row in p])
+
+
+def sort_columns(scores, sides, weights) -> tuple[list[bool], list[bool]]:
+    """Which columns lack scores of a side, and which have both; neither: certain or untrained."""
+    empty, both = [], []
+    for f, side in zip(scores.T, sides.T, strict=True):
+        takes_part = side != 0
+        usable = takes_part & (weights > 0) & ~np.isnan(f)
+        has_both = bool((usable & (side > 0)).any() and (usable & (side < 0)).any())
+        certain = bool(usable.any() and not np.isfinite(f[usable]).any())
+        weighted = bool((takes_part & (weights > 0)).any())
+        silent = bool(((f == 0) | np.isnan(f)).all())
+        untrained = bool(takes_part.any() or (f == 0).any()) and not weighted and silent
+        both.append(has_both)
+        empty.append(not has_both and not certain and not untrained)
+    return empty, both

@@ -15,3 +15,16 @@ def penalised_slopes(p, r, code, weights, entropy):
         for i in range(len(p)):
             slopes[i] += weights[b] * residual * a[i]
     return np.array(slopes)
+
+
+def tree_product(r, code):
+    """Geometric mean over trees of the products along paths, for one row; the slow way."""
+    k, n_columns = code.shape
+    n_trees = n_columns // (k - 1)
+    r = np.clip(r, 1e-7, 1 - 1e-7)
+    p = np.ones(k)
+    for c in range(k):
+        for b in range(n_columns):
+            if code[c, b] != 0:
+                p[c] *= (r[b] if code[c, b] > 0 else 1 - r[b]) ** (1 / n_trees)
+    return p / p.sum()

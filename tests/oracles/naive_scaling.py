@@ -136,3 +136,46 @@ def predict(weights, share, log_prior, matrix, p, columns=None, others=(), code=
         x = np.concatenate([z, [1.0], [] if odds is None else odds[s]])[: len(matrix)]
         answers.append(softmax([z[i] + fsum(x * matrix[:, i]) for i in range(k)]))
     return np.array(answers)
+
+
+def fit_weights(features: Array, y, weights, ridge: float) -> Array:
+    """The shared weights, by Newton's method in numpy."""
+    features = features - features.mean(axis=2, keepdims=True)
+    t, samples = len(features), np.arange(len(y))
+    origin = theta = np.eye(t)[0]
+    loss = weights_objective(theta, features, y, weights, ridge)
+    for _ in range(100):
+        p = np.array([softmax(row) for row in np.tensordot(theta, features, axes=1)])
+        weighted = features * (p * weights[:, None])
+        expected = (features * p).sum(axis=2)
+        gradient = weighted.sum(axis=(1, 2)) - features[:, samples, y] @ weights
+        gradient += 2.0 * ridge * (theta - origin)
+        hessian = np.einsum("tnk,unk->tu", weighted, features) - (expected * weights) @ expected.T
+        step = np.linalg.solve(hessian + 2.0 * ridge * np.eye(t), gradient)
+        share = 1.0
+        while share > 1e-8:
+            there = weights_objective(theta - share * step, features, y, weights, ridge)
+            if there <= loss:
+                break
+            share /= 2.0
+        if share <= 1e-8 or gradient @ step <= 1e-13 * (1.0 + loss):
+            break
+        theta, loss = theta - share * step, there
+    return theta
+
+
+def fit_matrix(z: Array, X: Array, y, weights, ridge: Array) -> Array:
+    """The matrix with the least mean log-loss and ridge, by scipy's L-BFGS."""
+    units, samples, shares = 1.0 / np.sqrt(ridge), np.arange(len(y)), weights / weights.sum()
+
+    def objective(v: Array) -> tuple[float, Array]:
+        M = v.reshape(units.shape) * units
+        p = np.array([softmax(row) for row in z + X @ M])
+        p[samples, y] -= 1.0
+        gradient = (X.T @ (shares[:, None] * p)) * units
+        return matrix_objective(M, z, X, y, weights, ridge), gradient.ravel() + 2.0 * v
+
+    options = {"maxiter": 5000, "maxcor": 50, "ftol": 1e-16, "gtol": 1e-10}
+    start = np.zeros(units.size)
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+    return found.x.reshape(units.shape) * units

@@ -54,7 +54,7 @@ NASTY = [
     "",
 ]
 
-quick = settings(deadline=None, max_examples=25)
+quick = settings(deadline=None, max_examples=15)
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
 from manyclass import codes
-from manyclass.scaling.kernels.evidence import add_products, describe_columns, normalise, pool
+from manyclass.scaling.kernels.features import describe_columns, scale_rows
+from manyclass.scaling.structured import rows_of_code
 
-quick = settings(deadline=None, max_examples=40)
+quick = settings(deadline=None, max_examples=20)
 seeds = st.integers(0, 2**32 - 1)
 CODES = {
     "one-vs-one": codes.one_vs_one(5),
@@ -25,9 +26,8 @@ CODES = {
 
 
 def described(r, code):
-    rows, log_odds = csr_array(code), np.full(r.shape, np.nan)
-    features = np.full((3, len(r), len(code)), np.nan)
-    describe_columns(r, rows.indptr, rows.indices, rows.data, log_odds, features)
+    log_odds, features = np.full(r.shape, np.nan), np.full((3, len(r), len(code)), np.nan)
+    describe_columns(r, *rows_of_code(code, len(code)), log_odds, features)
     return log_odds, features
 
 
@@ -50,60 +50,77 @@ class TestDescribeColumns:
         assert features[2, 0, 0] == -8
 
     def test_rows_are_computed_alone(self):
-        code, r = CODES["complete"], np.random.RandomState(0).uniform(size=(50, 15))
+        code, r = CODES["complete"], np.random.RandomState(0).uniform(size=(150, 15))
         log_odds, features = described(r, code)
-        for s in range(50):
+        for s in range(150):
             alone = described(r[s : s + 1], code)
             assert_array_equal(alone[0], log_odds[s : s + 1])
             assert_array_equal(alone[1], features[:, s : s + 1])
 
 
-class TestAddProducts:
+def scaled(sources, theta, share=0.1, r=None, code=None, matrix=None):
+    """Logits z if there is no matrix, otherwise probabilities."""
+    _, n, k = sources.shape
+    r, out = np.empty((n, 0)) if r is None else r, np.full((n, k), np.nan)
+    matrix, prior = np.empty((0, k)) if matrix is None else matrix, np.linspace(-2, -1, k)
+    scale_rows(sources, r, *rows_of_code(code, k), np.array(theta), prior, share, matrix, out)
+    return out
+
+
+class TestScaleRows:
     @quick
-    @given(seed=seeds, n=st.integers(0, 9), d=st.integers(0, 9), k=st.integers(2, 9))
-    def test_is_the_product(self, seed, n, d, k):
+    @given(seed=seeds, m=st.integers(1, 3), k=st.integers(2, 6), share=st.floats(0, 1))
+    def test_without_a_matrix_they_are_centred_logarithms_of_a_mixture(self, seed, m, k, share):
         rng = np.random.RandomState(seed)
-        X, M, logits = rng.normal(size=(n, d)), rng.normal(size=(d, k)), rng.normal(size=(n, k))
-        expected = logits + X @ M
-        add_products(X, M, logits)
-        assert_allclose(logits, expected, atol=1e-12)
-
-    def test_rows_are_computed_alone(self):
-        rng = np.random.RandomState(0)
-        X, M = rng.normal(size=(300, 40)), rng.normal(size=(40, 26))
-        logits, alone = np.zeros((300, 26)), np.zeros((300, 26))
-        add_products(X, M, logits)
-        for s in range(300):
-            add_products(X[s : s + 1], M, alone[s : s + 1])
-        assert_array_equal(logits, alone)
-
-
-class TestPool:
-    @quick
-    @given(seed=seeds, t=st.integers(1, 5), k=st.integers(2, 6), share=st.floats(0, 1))
-    def test_is_the_centred_logarithm_of_a_mixture(self, seed, t, k, share):
-        rng = np.random.RandomState(seed)
-        features, theta = rng.normal(size=(t, 7, k)), rng.normal(size=t)
-        z = np.empty((7, k))
-        pool(features, theta, share, z)
-        p = [naive.softmax(row) for row in np.tensordot(theta, features, 1)]
-        assert_allclose(z, naive.centred(np.array(p), share), atol=1e-10)
+        sources = rng.dirichlet(np.ones(k), (m, 70))
+        theta = rng.normal(size=m + 1 if m > 1 else 1)
+        features = [np.log(sources[0])]
+        features += [np.log((1 - share) * source + share / k) for source in sources[1:]]
+        features += [np.tile(np.linspace(-2, -1, k), (70, 1))] * (m > 1)
+        p = [naive.softmax(row) for row in np.tensordot(theta, np.array(features), 1)]
+        z = scaled(sources, theta, share)
+        assert_allclose(z, naive.centred(np.array(p), share), atol=1e-9)
         assert_allclose(z.sum(axis=1), 0, atol=1e-10)
 
-    @pytest.mark.parametrize("scale", [1e3, 1e150])
-    def test_large_features_give_finite_logarithms(self, scale):
-        features = scale * np.random.RandomState(0).normal(size=(2, 20, 4))
-        z = np.empty((20, 4))
-        pool(features, np.array([1.0, -2.0]), 1e-3, z)
-        assert np.isfinite(z).all()
-
-
-class TestNormalise:
     @quick
-    @given(seed=seeds, scale=st.sampled_from([0.0, 1.0, 1e3, 1e300]))
-    def test_is_the_soft_max(self, seed, scale):
-        logits = scale * np.random.RandomState(seed).normal(size=(8, 5))
-        expected = [naive.softmax(row) for row in logits]
-        normalise(logits)
-        assert_allclose(logits, expected, rtol=1e-9, atol=1e-300)
-        assert_allclose(logits.sum(axis=1), 1, atol=1e-12)
+    @given(seed=seeds, n=st.integers(0, 130), effects=st.booleans())
+    def test_the_whole_is_the_formula_in_plain_loops(self, seed, n, effects):
+        code, rng = CODES["complete"], np.random.RandomState(seed)
+        p, r = rng.dirichlet(np.ones(5), n), rng.uniform(size=(n, 15))
+        theta, matrix = rng.normal(size=5), rng.normal(size=(6 + 15 * effects, 5))
+        found = scaled(p[None], theta, 0.1, r, code, matrix)
+        prior = np.linspace(-2, -1, 5)
+        if n > 0:
+            expected = naive.predict(theta, 0.1, prior, matrix, p, r, code=code)
+            assert_allclose(found, expected, atol=1e-10)
+
+    @pytest.mark.parametrize("k", [2, 5, 11])
+    def test_rows_are_computed_alone(self, k):
+        """To the last bit, at any place in a block."""
+        rng, code = np.random.RandomState(0), codes.one_vs_one(k)
+        p, r = rng.dirichlet(np.ones(k), 150), rng.uniform(size=(150, code.shape[1]))
+        theta, matrix = rng.normal(size=5), rng.normal(size=(k + 1 + code.shape[1], k))
+        whole = scaled(p[None], theta, 0.1, r, code, matrix)
+        for rows in [slice(s, s + 1) for s in range(150)] + [slice(3, 12), slice(60, 131)]:
+            part = scaled(p[None, rows].copy(), theta, 0.1, r[rows].copy(), code, matrix)
+            assert_array_equal(part, whole[rows])
+
+    @pytest.mark.parametrize("scale", [1e3, 1e150])
+    def test_large_weights_give_finite_numbers(self, scale):
+        sources = np.random.RandomState(0).dirichlet(np.ones(4), (2, 20))
+        theta = [scale, -2 * scale, scale]
+        assert np.isfinite(scaled(sources, theta, 1e-3)).all()
+        assert np.isfinite(scaled(sources, theta, 0.0)).all()
+        matrix = scale * np.random.RandomState(1).normal(size=(5, 4))
+        p = scaled(sources, theta, 1e-3, matrix=matrix)
+        assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+
+
+def test_rows_of_a_code_are_those_of_a_sparse_matrix():
+    for code in CODES.values():
+        rows = csr_array(code)
+        for ours, theirs in zip(
+            rows_of_code(code, len(code)), (rows.indptr, rows.indices, rows.data), strict=True
+        ):
+            assert ours.dtype == theirs.dtype
+            assert_array_equal(ours, theirs)

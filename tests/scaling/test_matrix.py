@@ -49,6 +49,16 @@ def test_is_the_minimum(seed, k, d):
 
 
 @quick
+@given(seed=seeds, n=st.sampled_from([5, 40, 300]), k=st.integers(2, 5))
+def test_probabilities_are_those_of_the_slow_search(seed, n, k):
+    """Rows more than one block, and fewer than parameters."""
+    z, X, y, weights, ridge = problem(seed, n, k, d=6)
+    ours = fit_matrix(z, X, y, weights, ridge, TOL)
+    theirs = naive.fit_matrix(z, X, y, weights, ridge)
+    assert_allclose(softmax(z + X @ ours, axis=1), softmax(z + X @ theirs, axis=1), atol=1e-6)
+
+
+@quick
 @given(seed=seeds)
 def test_ratios_of_weights_alone_matter(seed):
     z, X, y, weights, ridge = problem(seed)

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 
 from manyclass.scaling.pooling import RIDGE, fit_weights
 
-quick = settings(deadline=None, max_examples=30)
+quick = settings(deadline=None, max_examples=20)
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -51,6 +51,16 @@ def test_is_the_minimum(seed, k, t, ridge):
     assert ours <= theirs + 1e-6
     assert_allclose(slopes(theta, features, y, weights, ridge), 0, atol=1e-4)
     assert_allclose(theta, best, atol=1e-4)
+
+
+@quick
+@given(seed=seeds, n=st.sampled_from([1, 64, 200]), k=st.integers(2, 6), t=st.integers(1, 6))
+def test_is_that_of_the_slow_search(seed, n, k, t):
+    """Rows less and more than one block."""
+    features, y, rng = sources(seed, n, k, t)
+    weights = rng.randint(0, 4, n) + 0.1
+    theta = fit_weights(features, y, weights, RIDGE)
+    assert_allclose(theta, naive.fit_weights(features, y, weights, RIDGE), atol=1e-6)
 
 
 @quick

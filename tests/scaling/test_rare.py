@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from manyclass.scaling.rare import least_probabilities, raise_to
 
-quick = settings(deadline=None, max_examples=40)
+quick = settings(deadline=None, max_examples=20)
 seeds = st.integers(0, 2**32 - 1)
 
 

@@ -121,6 +121,25 @@ class TestFormula:
 
     @quick
     @given(seed=seeds)
+    def test_columns_of_no_class_have_effects_but_no_part_in_the_features(self, seed):
+        p, y, more = samples(seed, evidence="columns")
+        further = np.random.RandomState(seed).uniform(size=(len(p), 3))
+        code = np.hstack([some_code(4), np.zeros((4, 3), dtype=np.int8)])
+        wide = np.hstack([more["columns"], further])
+        model = StructuredScaling().fit(p, y, columns=wide, code=code)
+        assert_array_equal(model.weights_, fitted(p, y, more).weights_)
+        assert model.matrix_.shape == (4 + 1 + 7 + 3, 4) and model.matrix_[-3:].any()
+
+    def test_each_kind_of_column_has_its_own_limit(self):
+        p, y, more = samples(0, n=2, k=4, evidence="columns")
+        code = np.hstack([some_code(4), np.zeros((4, 1), dtype=np.int8)])
+        wide = np.hstack([more["columns"], [[0.2], [0.9]]])  # 28 > 20, but 4 <= 20
+        matrix = StructuredScaling().fit(p, y, columns=wide, code=code).matrix_
+        assert matrix.shape == (4 + 1 + 8, 4)
+        assert not matrix[5:-1].any() and matrix[-1].any()
+
+    @quick
+    @given(seed=seeds)
     def test_alone_it_is_a_temperature_and_then_a_matrix(self, seed):
         p, y, _ = samples(seed)
         model, temperature = StructuredScaling().fit(p, y), Temperature().fit(p, y)

@@ -17,7 +17,7 @@ from scipy.special import softmax
 from manyclass.scaling import Temperature
 from manyclass.scaling.temperature import apply_temperature, fit_temperature
 
-quick = settings(deadline=None, max_examples=40)
+quick = settings(deadline=None, max_examples=20)
 seeds = st.integers(0, 2**32 - 1)
 
 

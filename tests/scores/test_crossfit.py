@@ -26,7 +26,7 @@ from sklearn.svm import SVC, LinearSVC
 from manyclass import CoupledClassifier, codes
 from manyclass.banks import MARGIN, PROBABILITY, fit_bank, response_kind
 from manyclass.scores.crossfit import CrossFittedScores, calibration_rows, out_of_sample_scores
-from manyclass.scores.folds import make_folds
+from manyclass.scores.folds import _fold_of_each, make_folds
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 SPARSE = np.array([[1, 1, 0, -1], [-1, 0, 1, -1], [0, -1, 1, 1], [0, -1, -1, 1]], dtype=np.int8)
@@ -218,7 +218,7 @@ class TestCheckOfSides:
         assert len(record) <= 1
         return ("warning", str(record[0].message)) if record else ("nothing", "")
 
-    @settings(deadline=None, max_examples=150)
+    @settings(deadline=None, max_examples=60)
     @given(case=foolish_folds(), needed=st.booleans())
     def test_equals_the_plain_loops(self, case, needed):
         y, code, folds, weights = case
@@ -231,7 +231,7 @@ class TestCheckOfSides:
             assert {NAMES[c] for c, _ in missed} == {name for name in NAMES if name in message}
             assert f"{len({b for _, b in missed})} of {code.shape[1]} columns" in message
 
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=30)
     @given(k=st.integers(2, 4), counts=st.lists(st.integers(1, 7), min_size=4, max_size=4))
     @pytest.mark.filterwarnings("ignore:the following classes have a single sample:UserWarning")
     def test_folds_by_number_are_never_blamed(self, k, counts):
@@ -273,7 +273,7 @@ def labels(draw):
 
 @pytest.mark.filterwarnings("ignore:the following classes have a single sample:UserWarning")
 class TestFolds:
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=30)
     @given(y=labels(), cv=st.integers(2, 6))
     def test_every_sample_that_can_be_left_out_is_once(self, y, cv):
         counts = np.bincount(y)
@@ -284,7 +284,7 @@ class TestFolds:
             times[test] += 1
         assert_array_equal(times, counts[y] > 1)
 
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=30)
     @given(y=labels(), cv=st.integers(2, 6))
     def test_classes_are_spread_evenly_and_none_is_missing_from_training(self, y, cv):
         counts, k = np.bincount(y), len(np.unique(y))
@@ -293,6 +293,20 @@ class TestFolds:
         held_out = np.array([np.bincount(y[test], minlength=k) for _, test in folds])
         assert (np.ptp(held_out[:, counts > 1], axis=0) <= 1).all()
         assert all(np.unique(y[train]).size == k for train, _ in folds)
+
+    @settings(deadline=None, max_examples=60)
+    @given(y=labels(), cv=st.integers(2, 6))
+    def test_rows_are_dealt_as_scikit_learn_deals_them(self, y, cv):
+        cv = min(cv, np.bincount(y).max())
+        if cv < 2:
+            return
+        y = y[np.random.RandomState(0).permutation(len(y))]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            expected = [test for _, test in StratifiedKFold(cv).split(y, y)]
+        numbers = _fold_of_each(y, cv)
+        for number, test in enumerate(expected):
+            assert_array_equal(np.flatnonzero(numbers == number), test)
 
     def test_numbers_mean_stratified_folds(self):
         order = np.random.RandomState(0).permutation(len(y))

@@ -146,7 +146,9 @@ class TestClassesWithoutWeight:
     @pytest.mark.parametrize("learner", [LinearSVC(), SVC()], ids=["linear", "kernel"])
     def test_are_told_alike_by_every_combiner(self, name, learner):
         accepts = combining.resolve(name).accepts
-        code = "one-vs-rest" if accepts == "one-vs-rest" else "one-vs-one"
+        if accepts == "class-trees":
+            pytest.skip("each class has a path of its own in a tree that is built from the data")
+        code = "one-vs-one" if accepts == "any" else accepts
         model = CoupledClassifier(learner, code=code, combiner=name, cv=3, random_state=0)
         values = self.of_new(model, self.four)
         assert_allclose(values[:, 0], values[:, 1], rtol=1e-6, atol=1e-9)

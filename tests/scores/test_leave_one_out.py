@@ -61,6 +61,16 @@ class Doubting:
     def leave_one_out(self, *arguments):
         raise Untrusted("some reason", self.columns, self.bank.leave_one_out(*arguments))
 
+    def scores_by_folds(self, *arguments):
+        return None  # as of learners whose folds must be fitted
+
+
+class Refolding(Doubting):
+    """One that computes folds by itself."""
+
+    def scores_by_folds(self, *arguments):
+        return self.bank.scores_by_folds(*arguments)
+
 
 # -- which scores come from where ------------------------------------------------------
 
@@ -82,6 +92,18 @@ def test_columns_that_are_not_come_from_folds(bank, by_folds, some):
     replaced = (CODE[y] != 0) & columns
     expected[replaced] = by_folds[replaced]
     assert_allclose(scores.dense(), expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("some", [[0], [1, 3], [0, 1, 2, 3, 4]])
+def test_folds_of_the_bank_itself(bank, by_folds, some):
+    columns = np.isin(np.arange(6), some)
+    scores, remark = leave_one_out(Refolding(bank, columns), None, X, y, CODE, ONES)
+    assert remark is None
+    assert_array_equal(scores.sources == "folds", columns)
+    expected = bank.leave_one_out(X, y, CODE, ONES)
+    replaced = (CODE[y] != 0) & columns
+    expected[replaced] = by_folds[replaced]
+    assert_allclose(scores.dense(), expected, rtol=0, atol=1e-6)
 
 
 def test_only_the_columns_in_doubt_are_fitted_again(bank):
@@ -146,7 +168,7 @@ def naive_weakly_separated(scores, y, code):
     return found
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10**6), st.floats(0.0, 2.0))
 def test_by_three_standard_errors(seed, signal):
     rng = np.random.default_rng(seed)
@@ -261,12 +283,15 @@ def test_many_columns_are_all(n_columns):
     leave_one_out(doubting, fit, data, labels, code, np.ones(120))
 
 
-def test_it_is_said_once():
+def test_it_is_an_attribute_and_printed_but_no_warning(capsys):
     noise = np.random.default_rng(0).normal(size=(60, 30))
-    with pytest.warns(UserWarning, match="leave-one-out is not used in . of 3 columns") as caught:
-        CoupledSVC().fit(noise, np.arange(60) % 3)
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = CoupledSVC(verbose=True).fit(noise, np.arange(60) % 3)
+    n_folds = np.count_nonzero(model.score_sources_ == "folds")
+    assert n_folds > 0
+    assert f"{n_folds} by folds" in capsys.readouterr().out
+    assert CoupledSVC(cv=3).fit(noise, np.arange(60) % 3).score_sources_ is None
 
 
 def test_what_is_clear_is_silent():

@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.metrics import pairwise_distances
 from sklearn.naive_bayes import GaussianNB
@@ -33,6 +34,7 @@ from manyclass import CoupledClassifier, CoupledSVC, DecisionClassifier
 from manyclass._lib import files as _files
 from manyclass.app.columns import column_transformer
 from manyclass.classifier import CoupledBase
+from manyclass.codes import ClassTrees, Hierarchy, QAry
 from manyclass.combiners import base as combining
 from manyclass.combiners.srm_drm import DynamicReliabilityDecoder
 from manyclass.learners import (
@@ -59,6 +61,7 @@ skops = pytest.importorskip("skops.io")
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=3.0, random_state=0)
 NAMES = np.array(["ant", 'bee, "the"\nsecond', "=cmd()", "dög"])[y]
 CELLS = np.floor(X).astype(int) % 3
+HIERARCHY = Hierarchy({"insect": ["ant", 'bee, "the"\nsecond'], "other": ["=cmd()", "dög"]})
 FRAME = pd.DataFrame(
     {
         "a": np.where(X[:, 0] > 4, np.nan, X[:, 0]),
@@ -79,7 +82,7 @@ def one_thread():
 def of_combiner(name):
     accepts = combining.resolve(name).accepts
     estimator = LinearSVC() if name in ("srm", "drm") else LogisticRegression()
-    code = "one-vs-rest" if accepts == "one-vs-rest" else "one-vs-one"
+    code = "one-vs-one" if accepts == "any" else accepts
     return CoupledClassifier(estimator, code=code, combiner=name, random_state=0), X
 
 
@@ -125,6 +128,10 @@ COUPLED = {
     "in batches": (CoupledClassifier(SGDClassifier(random_state=0), random_state=0), X),
     "complete": (CoupledClassifier(code="complete", combiner="kl"), X),
     "own matrix": (CoupledClassifier(code=np.eye(4) * 2 - 1, combiner="kl"), X),
+    "class trees": (CoupledClassifier(code=ClassTrees(n_trees=2), random_state=0), X),
+    "q-ary": (CoupledClassifier(GaussianNB(), code=QAry(3, n_trees=1), random_state=0), X),
+    "hierarchy": (CoupledClassifier(code=HIERARCHY, random_state=0), X),
+    "prefit": (CoupledClassifier(FrozenEstimator(GaussianNB().fit(X, NAMES)), code="native"), X),
     "random state": (CoupledClassifier(random_state=np.random.RandomState(0)), X),
     "boosted naive bayes": (CoupledClassifier(BoostedNaiveBayes()), X),
     "binned naive bayes": (CoupledClassifier(BinnedNaiveBayes(categorical_features=[0, 1])), CELLS),

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
 
 StrPath = str | os.PathLike[str]
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -28,12 +34,14 @@ def replacing(path: StrPath) -> Iterator[BinaryIO]:
             yield device
         return
     path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(path)
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-    temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}")
+    temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(8)}")
     # A new file gets the usual mode of the process. The module tempfile would make it private.
     handle = os.open(temporary, _CREATE, 0o666 if mode is None else mode)
     try:
         with os.fdopen(handle, "wb") as file:
+            lock(handle)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -43,6 +51,33 @@ def replacing(path: StrPath) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name[:40]}."
+
+
+def lock(handle: int) -> bool | None:
+    """Lock a file until it is closed. False: somebody else has; None: the system has no locks."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # of a file system without locks
+        return None
+    return True
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove the temporary files of writers that were killed: nobody has them locked."""
+    pattern = re.compile(re.escape(_prefix(path)) + "[0-9a-f]{16}")
+    with suppress(OSError):
+        for other in [p for p in path.parent.iterdir() if pattern.fullmatch(p.name)]:
+            with open(other, "rb") as file:
+                if lock(file.fileno()):
+                    other.unlink(missing_ok=True)
 
 
 def replace_file(path: StrPath, content: str | bytes) -> None:

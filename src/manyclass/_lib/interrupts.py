@@ -1,9 +1,9 @@
-"""Long calls of compiled code that Ctrl-C can interrupt."""
+"""Long calls of compiled code: in threads, and such that Ctrl-C can interrupt them."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
@@ -16,7 +16,7 @@ def interruptible(
 ) -> Any:
     """Return ``function(*args, **options)``; Ctrl-C interrupts the wait for a long call.
 
-    Python handles Ctrl-C when a call of compiled code returns. LIBSVM may take minutes. A long
+    Python handles Ctrl-C when a call of compiled code returns. A solver may take minutes. A long
     call therefore runs in a worker thread, and the main thread waits for it. After Ctrl-C the
     worker finishes its call in the background and its result is dropped. A process does not exit
     before that, because the compiled code must not be unloaded while it runs.
@@ -38,3 +38,28 @@ def interruptible(
         return pool.submit(copy_context().run, call).result()
     finally:
         pool.shutdown(wait=False)
+
+
+def run_in_threads(
+    task: Callable[..., Any],
+    parts: Sequence[tuple[Any, ...]],
+    n_jobs: int,
+    *,
+    work: float,
+    long: float = 1e8,
+) -> None:
+    """Call ``task(*part)`` for every part, ``n_jobs`` at a time; Ctrl-C interrupts the wait.
+
+    With one job and less work than ``long``, no thread is made: see :func:`interruptible`.
+    """
+    waits = threading.current_thread() is threading.main_thread() and work >= long
+    if n_jobs == 1 and not waits:
+        for part in parts:
+            task(*part)
+        return
+    pool = ThreadPoolExecutor(n_jobs)
+    try:
+        for future in [pool.submit(task, *part) for part in parts]:
+            future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

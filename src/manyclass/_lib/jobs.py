@@ -43,11 +43,13 @@ def run_tasks(
     verbose: int = 0,
     prefer: str | None = None,
     options: Mapping[str, Any] | None = None,
+    report: Callable[[Any], None] | None = None,
 ) -> list[Any]:
     """Return ``function(item, *shared, **options)`` for every item, in order.
 
     The function belongs to a module: the workers find it by its name. Arrays, frames and sparse
-    matrices among the arguments that all tasks share are sent once.
+    matrices among the arguments that all tasks share are sent once. ``report`` is called with
+    each result when it is there, if the backend can tell.
     """
     items, options = list(items), options or {}
     data = [*shared, *options.values()]
@@ -56,14 +58,22 @@ def run_tasks(
     def run() -> list[Any]:
         with kept_on_workers(*data):
             _send(data)
-            return Parallel(n_jobs=n_jobs, verbose=verbose, **hints)(
-                delayed(_on_one_worker)(function, item, *shared, **options) for item in items
-            )
+            tasks = [delayed(_on_one_worker)(function, item, *shared, **options) for item in items]
+            tells = getattr(get_active_backend()[0], "supports_return_generator", False)
+            if report is None or not tells:
+                return Parallel(n_jobs=n_jobs, verbose=verbose, **hints)(tasks)
+            one_by_one = Parallel(n_jobs=n_jobs, verbose=verbose, return_as="generator", **hints)
+            return [_reported(result, report) for result in one_by_one(tasks)]
 
     for _ in range(ATTEMPTS - 1):
         with suppress(CancelledError):  # a worker died with the only copy of some data
             return run()
     return run()
+
+
+def _reported(result: Any, report: Callable[[Any], None]) -> Any:
+    report(result)
+    return result
 
 
 def _on_one_worker(function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:

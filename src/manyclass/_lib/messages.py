@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,12 @@ def some_quoted(labels: Iterable[Any], most: int = 5) -> str:
     everything = list(labels)
     more = f" and {len(everything) - most} more" if len(everything) > most else ""
     return ", ".join(map(quoted, everything[:most])) + more
+
+
+def meant(name: Any, known: Iterable[str]) -> str:
+    """Return a question that names the most similar of the known names, if there is one."""
+    close = get_close_matches(name, list(known), n=1, cutoff=0.5) if isinstance(name, str) else []
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def distinct_names(labels: Iterable[Any], longest: int = 24) -> list[str]:

@@ -110,9 +110,11 @@ def is_everything(places: NDArray[np.intp], n: int) -> bool:
 
 def with_narrow_indices(X: Any) -> Any:
     """Return X with indices of 32 bits, if they fit: some learners do not take wider ones."""
-    if not issparse(X) or X.format != "csr" or X.indices.dtype == X.indptr.dtype == np.int32:
+    if not issparse(X) or X.format not in ("csr", "csc"):
         return X
-    if max(X.nnz, X.shape[1]) > np.iinfo(np.int32).max:
+    if X.indices.dtype == X.indptr.dtype == np.int32:
+        return X
+    if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
         return X
     parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return type(X)(parts, shape=X.shape)

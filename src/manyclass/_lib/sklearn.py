@@ -26,6 +26,8 @@ __all__ = [
     "check_shared_parameters",
     "counts_rows_of_weight",
     "in_known_numbers",
+    "is_as_fitted",
+    "is_finite_array",
     "is_plain_numeric",
     "n_samples",
     "routing_enabled",
@@ -38,7 +40,7 @@ def check_sample_weight(sample_weight, X, *, allow_all_zero: bool = False) -> ND
 
     Weights that are all zero are an error, unless ``allow_all_zero``.
     """
-    if allow_all_zero and sample_weight is not None and not np.any(sample_weight):
+    if allow_all_zero and sample_weight is not None and not np.asarray(sample_weight).any():
         # scikit-learn refuses such weights from 1.9 on: check the shape with ones.
         ones = np.ones(np.shape(sample_weight))[()]
         return np.zeros_like(check_sample_weight(ones, X))
@@ -94,6 +96,29 @@ def in_known_numbers(X):
             f"X is a sparse matrix of objects that are not all numbers ({error}). Convert it to "
             "float64."
         ) from error
+
+
+def is_as_fitted(estimator, X) -> bool:
+    """Whether X is an array of float64 with the columns of ``fit``: a check would find nothing."""
+    return (
+        type(X) is np.ndarray
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and len(X) > 0
+        and X.shape[1] == getattr(estimator, "n_features_in_", 0)
+        and not hasattr(estimator, "feature_names_in_")
+    )
+
+
+def is_finite_array(X, dtype) -> bool:
+    """Whether X is a matrix of finite numbers of this type: ``check_array`` would return it.
+
+    False as well if their sum is not finite.
+    """
+    if type(X) is not np.ndarray or X.dtype != dtype or X.ndim != 2 or X.size == 0:
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(X.sum()))
 
 
 def check_any_rows(

@@ -50,6 +50,8 @@ def class_weights(class_weight, classes: NDArray, y: NDArray[np.intp]) -> NDArra
 
     Class indices are used where possible: scikit-learn cannot count labels of every type.
     """
+    if class_weight is None:
+        return np.ones(len(classes))
     if isinstance(class_weight, dict):
         weights = compute_class_weight(class_weight, classes=classes, y=classes[y])
         if not (weights >= 0).all():

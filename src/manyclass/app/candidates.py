@@ -1,27 +1,45 @@
-"""The candidates of ``manyclass compare``: coupled classifiers and others of scikit-learn."""
+"""The candidates of ``manyclass compare``: coupled classifiers and others.
+
+The same learner has the same settings in all of its candidates: alone, calibrated and coupled.
+"""
 
 from __future__ import annotations
 
-import difflib
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from manyclass import CoupledClassifier, CoupledSVC
-from manyclass._lib.messages import quoted
+from manyclass._lib.messages import meant, quoted
+from manyclass.app.arguments import BASELINE, CANDIDATES, CLASS_TREES
 from manyclass.learners import KernelLogisticRegression
 
-KERNEL_ROWS = 20_000
-"""The most training rows of a kernel machine, whose cost grows with their square. A choice: a fit
-of so many rows takes minutes."""
-MOST_CLASSES = 30
-"""The most classes for candidates that fit models for each class or pair. A choice: 435 pairs."""
+
+@dataclass(frozen=True)
+class CandidateLimits:
+    """The sizes up to which candidates take part. All are choices: minutes, and a gigabyte."""
+
+    kernel_rows: int = 20_000
+    """The most training rows of a kernel machine, whose cost grows with their square."""
+    pairs: int = 30
+    """The most classes for candidates that fit many models to each class or pair."""
+    classes: int = 100
+    """The most classes for candidates whose trees or machines grow with the classes."""
+    many: int = 50
+    """From so many classes on, class trees take part: one-vs-one would have 1,225 models."""
+
+
+LIMITS = CandidateLimits()
 
 
 class Size(NamedTuple):
@@ -43,10 +61,18 @@ class Candidate:
     name: str
     estimator: Any
     most_rows: int | None = None
+    work: float = 1.0
+    """Expected time relative to other candidates, for the progress bar."""
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it is a single linear model or less."""
+        return isinstance(self.estimator, DummyClassifier | LogisticRegression)
 
 
 class _Known(NamedTuple):
     build: Callable[[Size], Any]
+    work: float = 1.0
     most_rows: int | None = None
     """The most rows to train on."""
     up_to_rows: int | None = None
@@ -55,16 +81,20 @@ class _Known(NamedTuple):
     """With fewer or more classes, the candidate is not among the defaults."""
     quick: bool = False
     by_default: bool = True
+    needs: str | None = None
+    """A package; without it, the candidate is not among the defaults."""
 
 
 def _logistic() -> LogisticRegression:
     return LogisticRegression(max_iter=1000)
 
 
-def _coupled_boosting(size: Size) -> CoupledClassifier:
-    return CoupledClassifier(
-        HistGradientBoostingClassifier(max_iter=50), code="one-vs-rest", combiner="kl", cv=3
-    )
+def _coupled(build: Callable[[], Any], **options: Any) -> Callable[[Size], CoupledClassifier]:
+    return lambda size: CoupledClassifier(build(), **options)
+
+
+def _alone(build: Callable[[], Any]) -> Callable[[Size], Any]:
+    return lambda size: build()
 
 
 def _calibrated_svc(size: Size) -> CalibratedClassifierCV:
@@ -72,52 +102,131 @@ def _calibrated_svc(size: Size) -> CalibratedClassifierCV:
     return CalibratedClassifierCV(SVC(C=10), ensemble=False, cv=min(5, max(2, size.rarest)))
 
 
-# Kernel machines have the same C, so that probabilities are compared, not searches.
-_KNOWN: dict[str, _Known] = {
-    "coupled-svc": _Known(lambda size: CoupledSVC(C=10), most_rows=KERNEL_ROWS, quick=True),
-    "coupled-logistic": _Known(
-        lambda size: CoupledClassifier(_logistic()), classes=(2, MOST_CLASSES), quick=True
+def _imported(module: str, name: str, **options: Any) -> Callable[[], Any]:
+    return lambda: getattr(import_module(module), name)(**options)
+
+
+# Boosting has 100 trees of each class, whoever wrote it; all are quiet and use one thread.
+_BROUGHT: dict[str, Callable[[], Any]] = {
+    "lightgbm": _imported("lightgbm", "LGBMClassifier", n_jobs=1, verbose=-1),
+    "xgboost": _imported("xgboost", "XGBClassifier", n_jobs=1, verbosity=0),
+    "catboost": _imported(
+        "catboost",
+        "CatBoostClassifier",
+        iterations=100,
+        thread_count=1,
+        verbose=False,
+        allow_writing_files=False,
     ),
+}
+_FEW, _SOME = (2, LIMITS.pairs), (2, LIMITS.classes)  # numbers of classes
+# From simple to complex. Kernel machines have the same C, so that probabilities are compared, not
+# searches.
+_KNOWN: dict[str, _Known] = {
+    BASELINE: _Known(lambda size: DummyClassifier(), work=0.1, quick=True),
+    "logistic": _Known(lambda size: _logistic(), quick=True),
+    "forest": _Known(lambda size: RandomForestClassifier(), 3, classes=_SOME, quick=True),
+    "boosting": _Known(lambda size: HistGradientBoostingClassifier(), 6, classes=_SOME),
+    **{
+        name: _Known(_alone(build), 3, classes=_SOME, needs=name)
+        for name, build in _BROUGHT.items()
+    },
+    "calibrated-forest": _Known(
+        _coupled(RandomForestClassifier, code="native"), 10, classes=_SOME, quick=True
+    ),
+    "calibrated-boosting": _Known(
+        _coupled(HistGradientBoostingClassifier, code="native"), 30, classes=_FEW
+    ),
+    **{
+        f"calibrated-{name}": _Known(_coupled(build, code="native"), 15, classes=_FEW, needs=name)
+        for name, build in _BROUGHT.items()
+    },
+    "calibrated-svc": _Known(
+        _calibrated_svc, 2, most_rows=LIMITS.kernel_rows, classes=_SOME, quick=True
+    ),
+    "coupled-svc": _Known(
+        lambda size: CoupledSVC(C=10), 1, most_rows=LIMITS.kernel_rows, classes=_SOME, quick=True
+    ),
+    "coupled-logistic": _Known(_coupled(_logistic), 3, classes=_FEW, quick=True),
     "coupled-logistic-rest": _Known(
-        lambda size: CoupledClassifier(_logistic(), code="one-vs-rest", combiner="kl"),
-        classes=(3, float("inf")),
+        _coupled(_logistic, code="one-vs-rest", combiner="kl"), 3, classes=(3, LIMITS.classes)
     ),
     "coupled-logistic-sparse": _Known(
-        lambda size: CoupledClassifier(_logistic(), code="sparse-random", combiner="kl"),
-        by_default=False,
+        _coupled(_logistic, code="sparse-random", combiner="kl"), 5, by_default=False
+    ),
+    CLASS_TREES: _Known(
+        _coupled(_logistic, code="class-trees"),
+        5,
+        classes=(LIMITS.many, float("inf")),
+        quick=True,
     ),
     "coupled-kernel-logistic": _Known(
-        lambda size: CoupledClassifier(KernelLogisticRegression(C=10), cv="loo"), up_to_rows=5_000
+        _coupled(lambda: KernelLogisticRegression(C=10), cv="loo"),
+        10,
+        up_to_rows=5_000,
+        classes=_SOME,
     ),
-    "coupled-boosting": _Known(_coupled_boosting, classes=(2, MOST_CLASSES)),
-    "logistic": _Known(lambda size: _logistic(), quick=True),
-    "boosting": _Known(lambda size: HistGradientBoostingClassifier()),
-    "forest": _Known(lambda size: RandomForestClassifier(), quick=True),
-    "calibrated-svc": _Known(_calibrated_svc, most_rows=KERNEL_ROWS, quick=True),
+    "coupled-boosting": _Known(
+        _coupled(HistGradientBoostingClassifier, code="one-vs-rest", combiner="kl", cv=3),
+        40,
+        classes=_FEW,
+    ),
 }
-
-NAMES = tuple(_KNOWN)
+assert tuple(_KNOWN) == CANDIDATES  # the parser of the command line knows the names alone
 
 
 def choose(
     size: Size, *, quick: bool = False, only: Iterable[str] | None = None
 ) -> tuple[list[Candidate], list[str]]:
-    """Choose the candidates for data of a size.
+    """Choose the candidates for data of a size, from simple to complex.
 
-    ``quick`` chooses those that are fitted within seconds, and ``only`` these of ``NAMES``, at any
-    cost. The notes say which candidates were left out, and why.
+    ``quick`` chooses those that are fitted within seconds, and ``only`` these of ``CANDIDATES``, at
+    any cost. The baseline, class frequencies alone, is always among them. The notes say which
+    candidates were left out, and why.
     """
     if only is not None:
-        names = _check_names(only)
-        notes = []
-    else:
-        wanted = [name for name, known in _KNOWN.items() if known.quick or not quick]
-        wanted = [name for name in wanted if _KNOWN[name].by_default]
-        reasons = {name: _left_out(_KNOWN[name], size) for name in wanted}
-        names = [name for name in wanted if reasons[name] is None]
-        notes = [f"{name} is left out: {reason}." for name, reason in reasons.items() if reason]
-    chosen = [Candidate(name, _KNOWN[name].build(size), _KNOWN[name].most_rows) for name in names]
-    return chosen, notes
+        names = list(dict.fromkeys([BASELINE, *_check_names(only)]))
+        return [build(name, size) for name in names], []
+    wanted = [name for name, known in _KNOWN.items() if _is_wanted(known, quick)]
+    reasons = {name: _left_out(_KNOWN[name], size) for name in wanted}
+    names = [name for name in wanted if reasons[name] is None]
+    notes = _grouped({name: reason for name, reason in reasons.items() if reason})
+    if CLASS_TREES in names:
+        notes.append(
+            f"{CLASS_TREES} takes part: for {size.classes} classes, trees of binary problems "
+            f"need {size.classes - 1} models each, one-vs-one "
+            f"{size.classes * (size.classes - 1) // 2:,}."
+        )
+    return [build(name, size) for name in names], notes
+
+
+def build(name: str, size: Size) -> Candidate:
+    """Build the candidate of a name, at any cost."""
+    known = _KNOWN[_check_names([name])[0]]
+    if known.needs is not None and find_spec(known.needs) is None:
+        raise ValueError(f"candidate {name} needs {known.needs}: run pip install {known.needs}.")
+    return Candidate(name, known.build(size), known.most_rows, known.work)
+
+
+def from_factory(text: str) -> Candidate:
+    """Build a candidate from ``module:factory``; modules of the current folder are found.
+
+    The factory is a class or function without arguments, or a classifier.
+    """
+    module, _, name = text.partition(":")
+    if not module or not name:
+        raise ValueError(f"--estimator must be module:factory, got {quoted(text)}.")
+    sys.path.insert(0, "")
+    try:
+        factory = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"--estimator {text}: {error}.") from error
+    finally:
+        sys.path.remove("")
+    is_made = hasattr(factory, "get_params") and not isinstance(factory, type)
+    if not is_made and not callable(factory):
+        raise ValueError(f"--estimator {text}: this is {quoted(factory)}, and makes no classifier.")
+    return from_mapping({name: factory if is_made else factory()})[0]
 
 
 def from_mapping(candidates: Mapping[str, Any] | Iterable[Candidate]) -> list[Candidate]:
@@ -146,6 +255,13 @@ def from_mapping(candidates: Mapping[str, Any] | Iterable[Candidate]) -> list[Ca
     return found
 
 
+def with_baseline(candidates: list[Candidate]) -> list[Candidate]:
+    """Return the candidates and the baseline, class frequencies alone, if it is not there."""
+    if any(candidate.name == BASELINE for candidate in candidates):
+        return candidates
+    return [Candidate(BASELINE, DummyClassifier(), work=0.1), *candidates]
+
+
 def seeded(estimator: Any, seed: int) -> Any:
     """Return a clone in which every open ``random_state`` is set."""
     estimator = clone(estimator)
@@ -157,26 +273,40 @@ def seeded(estimator: Any, seed: int) -> Any:
     return estimator.set_params(**open_seeds)
 
 
+def _is_wanted(known: _Known, quick: bool) -> bool:
+    there = known.needs is None or find_spec(known.needs) is not None
+    return known.by_default and there and (known.quick or not quick)
+
+
 def _left_out(known: _Known, size: Size) -> str | None:
     fewest, most = known.classes
     if size.classes > most:
-        return f"it fits a model for each of many problems, too many for {size.classes} classes"
-    if size.classes < fewest:
+        return f"too slow for {size.classes} classes"
+    if size.classes < fewest and fewest < LIMITS.many:
         return f"for {size.classes} classes all codes pose the same single problem"
+    if size.classes < fewest:
+        return ""  # it is for many classes, and nobody misses it
     if known.up_to_rows is not None and size.rows > known.up_to_rows:
-        return f"its cost grows with the cube of the rows, and {size.rows} are many"
+        return f"too slow for {size.rows} rows"
     return None
+
+
+def _grouped(reasons: Mapping[str, str]) -> list[str]:
+    """Return a note for each reason, with the names of its candidates."""
+    return [
+        f"left out, {reason}: {', '.join(name for name in reasons if reasons[name] == reason)}."
+        for reason in dict.fromkeys(reasons.values())
+    ]
 
 
 def _check_names(only: Iterable[str]) -> list[str]:
     names = list(dict.fromkeys(only))
     if not names:
-        raise ValueError(f"no candidate was named: choose from {', '.join(NAMES)}.")
+        raise ValueError(f"no candidate was named: choose from {', '.join(CANDIDATES)}.")
     for name in names:
         if name not in _KNOWN:
-            close = difflib.get_close_matches(name, NAMES, 1)
-            meant = f" Did you mean {close[0]!r}?" if close else ""
             raise ValueError(
-                f"there is no candidate {quoted(name)}.{meant} Choose from {', '.join(NAMES)}."
+                f"there is no candidate {quoted(name)}{meant(name, CANDIDATES)}. Choose from "
+                f"{', '.join(CANDIDATES)}."
             )
     return names

@@ -6,8 +6,8 @@ kinds are found once, when a model is fitted. Later tables are read by the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass._lib.extras import import_extra
 from manyclass._lib.messages import warn
+from manyclass.app.dates import ISO, find_form, read_dates
+from manyclass.app.terminal import joined, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,9 +30,24 @@ Kind = Literal["number", "category", "bool", "date"]
 
 MISSING = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
 """Fields of a text file that stand for a missing value."""
+LARGEST = 1e150  # its square is finite in float64, and so is a sum of many such squares
 MOST_CATEGORIES = 50
 """The most columns of zeros and ones for one column of categories. A choice."""
-DATE = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
+MISSING_WORDS = frozenset(
+    "unknown missing none nil na n.a. n.a n/a nan null - -- --- . .. * ** undefined unspecified nd "
+    "#value! #div/0! #ref! #num! #name? #n/a k.a. s.d. ?? ???".split()
+) | {"not available", "not applicable", "no data", "not known", "no value"}
+"""Texts in a column of numbers that stand for a missing value, in any case."""
+
+
+class Layout(NamedTuple):
+    """How the columns of a table are read. Stored with a model, for later tables."""
+
+    kinds: dict[str, Kind]
+    dates: dict[str, str] = {}  # noqa: RUF012
+    """The form of dates that are not as in 2024-12-31."""
+    missing: dict[str, list[str]] = {}  # noqa: RUF012
+    """Texts in a column of numbers that stand for a missing value."""
 
 
 def import_pandas() -> Any:
@@ -38,19 +55,78 @@ def import_pandas() -> Any:
     return import_extra("pandas", "tables need")
 
 
-def shown(names: Iterable[str], most: int = 12) -> str:
-    """Return quoted names for a message, not more than a dozen."""
-    return _joined([repr(name) for name in names], most)
-
-
-def _joined(texts: list[str], most: int = 12) -> str:
-    rest = f" and {len(texts) - most} more" if len(texts) > most else ""
-    return ", ".join(texts[:most]) + rest
-
-
 def kinds_of(frame: pd.DataFrame) -> dict[str, Kind]:
     """Return the kind of each column."""
-    return {str(name): _kind_of(frame[name]) for name in frame.columns}
+    return layout_of(frame).kinds
+
+
+def layout_of(
+    frame: pd.DataFrame, *, categorical: Collection[str] = (), numeric: Collection[str] = ()
+) -> Layout:
+    """Find out what each column holds; ``categorical`` and ``numeric`` name what is known.
+
+    A column of numbers with a few other texts, such as "unknown", is a column of numbers with
+    missing values, and a warning names them.
+    """
+    layout = Layout({}, {}, {})
+    for name, column in frame.items():
+        name = str(name)
+        if name in categorical:
+            layout.kinds[name] = "category"
+        elif name in numeric:
+            layout.kinds[name] = "number"
+            layout.missing[name] = _not_numbers(column)
+        else:
+            _read_layout(name, column, layout)
+    strange = {name: texts for name, texts in layout.missing.items() if texts}
+    for name, texts in strange.items():
+        warn(
+            f"column {name!r} holds numbers and {shown(texts, 3)}: "
+            f"{'this counts' if len(texts) == 1 else 'these count'} as missing. "
+            f"--categorical {name!r} makes categories of all values."
+        )
+    return layout._replace(missing=strange)
+
+
+def _read_layout(name: str, column: pd.Series, layout: Layout) -> None:
+    kind = _kind_of(column)
+    if kind == "category" and (stray := _stray(column)):
+        layout.kinds[name], layout.missing[name] = "number", stray
+        return
+    layout.kinds[name] = kind
+    if kind == "date" and column.dtype.kind != "M":
+        form = find_form(column.dropna().astype(str))
+        if form not in (None, ISO):
+            layout.dates[name] = str(form)
+
+
+def _not_numbers(column: pd.Series) -> list[str]:
+    pd = import_pandas()
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return []
+    lost = pd.to_numeric(column, errors="coerce").isna() & column.notna()
+    return sorted({str(value) for value in column[lost].unique()})
+
+
+def _stray(
+    column: pd.Series, *, share: float = 0.9, most_texts: int = 3, distinct: int = 20
+) -> list[str]:
+    """Return the few texts in a column of numbers, if it is one.
+
+    Words for "missing" are such texts if half of the fields are numbers. Others are, if a
+    ``share`` is, of at least so many ``distinct`` numbers, and ``most_texts`` differ. All are
+    choices.
+    """
+    pd = import_pandas()
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return []
+    present = column.dropna()
+    numbers = pd.to_numeric(present, errors="coerce")
+    texts = sorted({str(text) for text in present[numbers.isna()].unique()})
+    found = numbers.notna().mean() if len(present) else 0.0
+    known = all(text.strip().casefold() in MISSING_WORDS for text in texts)
+    few = found >= share and len(texts) <= most_texts and numbers.nunique() >= distinct
+    return texts if texts and ((known and found >= 0.5) or few) else []
 
 
 def _kind_of(column: pd.Series) -> Kind:
@@ -77,7 +153,7 @@ def _kind_of(column: pd.Series) -> Kind:
     }
     if found in simple:
         return simple[found]
-    if found == "string" and present.str.fullmatch(DATE).all():
+    if found == "string" and find_form(present) is not None:
         return "date"
     if found == "string":
         return "bool" if set(present.unique()) <= {"True", "False"} else "category"
@@ -90,8 +166,10 @@ def _kind_of(column: pd.Series) -> Kind:
     )
 
 
-def conform(frame: pd.DataFrame, kinds: Mapping[str, Kind], *, first_row: int = 1) -> pd.DataFrame:
-    """Return the columns that ``kinds`` names, converted to these kinds.
+def conform(
+    frame: pd.DataFrame, layout: Layout | Mapping[str, Kind], *, first_row: int = 1
+) -> pd.DataFrame:
+    """Return the columns that a layout, or a mapping of kinds, names, converted to these kinds.
 
     Numbers are float64, dates datetime64, categories and booleans objects: text, or NaN where
     missing. ``frame`` may have further columns. Errors name the row of a field that is not a number
@@ -99,14 +177,38 @@ def conform(frame: pd.DataFrame, kinds: Mapping[str, Kind], *, first_row: int = 
     first row.
     """
     pd = import_pandas()
-    readers = {"number": _as_number, "category": _as_text, "bool": _as_bool, "date": _as_date}
-    return pd.DataFrame(
-        {name: readers[kind](frame[name], first_row) for name, kind in kinds.items()},
-        index=frame.index,
-    )
+    if not isinstance(layout, Layout):
+        layout = Layout(dict(layout))
+    texts = {"category": _as_text, "bool": _as_bool}
+    whole = _whole_numbers(frame, layout)
+    read = {}
+    for name, kind in layout.kinds.items():
+        if name in whole:
+            continue
+        column = frame[name]
+        if kind == "number":
+            read[name] = _as_number(column, first_row, layout.missing.get(name, []))
+        elif kind == "date":
+            dates = read_dates(column, layout.dates.get(name, ISO))
+            _check_read(column, dates.isna(), "dates", first_row)
+            read[name] = dates
+        else:
+            read[name] = texts[kind](column)
+    others = pd.DataFrame(read, index=frame.index)
+    return pd.concat([whole, others], axis=1)[list(layout.kinds)] if whole.shape[1] else others
 
 
-def _as_number(column: pd.Series, first_row: int) -> pd.Series:
+def _whole_numbers(frame: pd.DataFrame, layout: Layout) -> pd.DataFrame:
+    """Return the columns that need no more than a type, all at once: tables may be wide."""
+    kinds = dict(zip(map(str, frame.columns), (dtype.kind for dtype in frame.dtypes), strict=True))
+    plain = [
+        n for n, kind in layout.kinds.items() if kind == "number" and kinds.get(n, "") in "iuf"
+    ]
+    block = frame[plain].astype(np.float64)
+    return block if (np.abs(block.to_numpy()) <= LARGEST).all() else frame[[]]
+
+
+def _as_number(column: pd.Series, first_row: int, missing: list[str]) -> pd.Series:
     pd = import_pandas()
     if column.dtype.kind == "m":
         column = column / np.timedelta64(1, "s")
@@ -116,9 +218,13 @@ def _as_number(column: pd.Series, first_row: int) -> pd.Series:
         numbers = pd.to_numeric(column, errors="coerce").astype(np.float64)
     except OverflowError:  # an integer of more than 308 digits
         numbers = column.map(_float).astype(np.float64)
-    _check_read(column, numbers.isna(), "numbers", first_row)
-    largest = 1e150  # its square is finite in float64, and so is a sum of many such squares
-    beyond = np.flatnonzero(np.abs(numbers) > largest)
+    lost = numbers.isna() & column.notna()
+    if lost.any():
+        words = column[lost].map(lambda value: str(value).strip().casefold())
+        known = words.isin(MISSING_WORDS) | column[lost].astype(str).isin(missing)
+        lost &= ~known.reindex(lost.index, fill_value=False)
+    _check_read(column, lost, "numbers", first_row)
+    beyond = np.flatnonzero(np.abs(numbers) > LARGEST)
     if len(beyond):
         found = numbers.iloc[beyond[0]]
         what = "infinite" if np.isinf(found) else f"{found:g}, too large to compute with,"
@@ -136,13 +242,6 @@ def _float(field: Any) -> float:
         return np.nan
 
 
-def _as_date(column: pd.Series, first_row: int) -> pd.Series:
-    pd = import_pandas()
-    dates = pd.to_datetime(column, format="ISO8601", utc=True, errors="coerce")
-    _check_read(column, dates.isna(), "dates", first_row)
-    return dates.dt.tz_localize(None).astype("datetime64[us]")
-
-
 def _check_read(column: pd.Series, lost: pd.Series, what: str, first_row: int) -> None:
     bad = np.flatnonzero(lost & column.notna())
     if len(bad):
@@ -153,7 +252,7 @@ def _check_read(column: pd.Series, lost: pd.Series, what: str, first_row: int) -
         )
 
 
-def _as_text(column: pd.Series, first_row: int) -> pd.Series:
+def _as_text(column: pd.Series) -> pd.Series:
     pd = import_pandas()
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(column.cat.categories.dtype)
@@ -165,8 +264,8 @@ def _as_text(column: pd.Series, first_row: int) -> pd.Series:
     return texts
 
 
-def _as_bool(column: pd.Series, first_row: int) -> pd.Series:
-    texts = _as_text(column, first_row)
+def _as_bool(column: pd.Series) -> pd.Series:
+    texts = _as_text(column)
     spelt = {"true": "True", "false": "False"}
     return texts.map(lambda value: spelt.get(str(value).lower(), value)).astype(object)
 
@@ -244,7 +343,7 @@ def column_transformer(X: pd.DataFrame) -> ColumnTransformer:
 
 
 def _listed(useless: Mapping[str, str]) -> str:
-    return _joined([f"{name!r} ({why})" for name, why in useless.items()])
+    return joined([f"{name!r} ({why})" for name, why in useless.items()])
 
 
 def _why_useless(

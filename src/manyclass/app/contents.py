@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass import __version__
-from manyclass.app.leaderboard import Entry, Leaderboard, listed
-from manyclass.app.report import as_text, short_names
+from manyclass.app.exports import Export
+from manyclass.app.leaderboard import BEHIND, Entry, Leaderboard
+from manyclass.app.report import as_text, listed, short_names
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
 KINDS = {"number": "numbers", "category": "categories", "bool": "yes or no", "date": "dates"}
@@ -28,8 +29,14 @@ class PageLimits:
     """Columns with missing values that are named."""
     confused: int = 20
     """Rows and columns of the confusion matrix; the other classes are merged."""
-    pairs: int = 5
+    pairs: int = 15
     """Pairs of classes that are confused most often."""
+    columns_used: int = 20
+    """The most important columns."""
+    cost_classes: int = 12
+    """The most classes of a cost view, which has a field for each pair of them."""
+    cost_rows: int = 2_000
+    """Rows whose decisions the cost view shows."""
     incoherent: int = 15
     """Rows with the largest incoherence."""
     panels: int = 12
@@ -50,24 +57,24 @@ class Row(NamedTuple):
     cells: list[tuple[str, bool]]
     """Text, and whether it is the best of its column."""
     behind: str
+    """Distance from the best, and half of its interval."""
+    standing: str
+    """The same in words."""
 
 
 def leaderboard(board: Leaderboard) -> list[Row]:
-    """Return a row for each candidate that did not fail."""
+    """Return a row for each candidate that did not fail, if any was measured."""
+    if not board.measured:
+        return []
     return [
         Row(
             entry,
             [(board.cell(entry, c), board.is_best(entry, c)) for c in board.columns],
-            _behind(board, entry),
+            board.behind(entry),
+            board.standing(entry),
         )
         for entry in board.ranked
     ]
-
-
-def _behind(board: Leaderboard, entry: Entry) -> str:
-    if entry is board.best:
-        return "best"
-    return "within noise" if board.difference(entry, board.best).is_noise else "behind"
 
 
 class Data(NamedTuple):
@@ -157,6 +164,51 @@ def _pairs(
     ]
 
 
+class ClassScore(NamedTuple):
+    """How well the best candidate knows a class."""
+
+    label: Any
+    precision: float
+    recall: float
+    f1: float
+    support: int
+
+
+def class_scores(board: Leaderboard) -> list[ClassScore]:
+    """Return the scores of each class, the lowest F1 first."""
+    rows, p = board.best.tested()
+    counts = count_pairs(board.target[rows], p.argmax(axis=1), len(board.classes))
+    right, true, said = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
+    precision, recall = right / np.maximum(1, said), right / np.maximum(1, true)
+    f1 = 2 * right / np.maximum(1, true + said)
+    found = [
+        ClassScore(label, float(precision[c]), float(recall[c]), float(f1[c]), int(true[c]))
+        for c, label in enumerate(board.classes)
+    ]
+    return sorted(found, key=lambda one: one.f1)
+
+
+class Costs(NamedTuple):
+    """Probabilities and classes of rows, for decisions by cost."""
+
+    labels: list[str]
+    probabilities: list[list[float]]
+    target: list[int]
+
+
+def costs(board: Leaderboard) -> Costs | None:
+    """Return what the cost view computes with; None for many classes."""
+    if len(board.classes) > LIMITS.cost_classes:
+        return None
+    rows, p = board.best.tested()
+    drawn = np.random.RandomState(0).permutation(len(rows))[: LIMITS.cost_rows]
+    return Costs(
+        short_names(board.classes, LIMITS.name),
+        p[drawn].round(4).tolist(),
+        board.target[rows[drawn]].tolist(),
+    )
+
+
 class Incoherent(NamedTuple):
     """A row on which the binary models disagree."""
 
@@ -187,6 +239,56 @@ def most_incoherent(board: Leaderboard, entry: Entry) -> list[Incoherent]:
             )
         )
     return found
+
+
+def exports(board: Leaderboard, studies: Any) -> dict[str, Export]:
+    """Return the tables of the page in full, for a spreadsheet or a program."""
+    found = [
+        Export(
+            "leaderboard",
+            ["candidate", *board.columns, BEHIND, "standing"],
+            [
+                [e.name, *(e.mean(c) for c in board.columns), board.behind(e), board.standing(e)]
+                for e in board.ranked
+            ]
+            if board.measured
+            else [],
+        ),
+        Export(
+            "classes",
+            ["class", "rows"],
+            [[as_text(label), n] for label, n in board.description.class_counts.items()],
+        ),
+    ]
+    if board.measured:
+        found += _exports_of_best(board)
+    found += [
+        Export(
+            "importance", ["column", "increase", "deviation"], list(map(list, studies.importance))
+        ),
+        Export("learning-curve", ["rows", "mean", "deviation"], list(map(list, studies.curve))),
+    ]
+    return {export.name: export for export in found}
+
+
+def _exports_of_best(board: Leaderboard) -> list[Export]:
+    rows, p = board.best.tested()
+    names = [as_text(label) for label in board.classes]
+    counts = count_pairs(board.target[rows], p.argmax(axis=1), len(names))
+    wrong = counts - np.diag(np.diag(counts))
+    pairs = [
+        [as_text(i), as_text(j), n, share] for i, j, n, share in _pairs(board, wrong, wrong.size)
+    ]
+    by_class = [[as_text(one.label), *one[1:]] for one in class_scores(board)]
+    return [
+        Export("by-class", ["class", "precision", "recall", "f1", "support"], by_class),
+        Export("pairs", ["true", "predicted", "count", "share"], pairs),
+        Export(
+            "confusion",
+            ["true", *names],
+            [[name, *row] for name, row in zip(names, counts.tolist(), strict=True)],
+        ),
+    ]
 
 
 def versions() -> list[tuple[str, str]]:

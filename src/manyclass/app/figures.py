@@ -10,6 +10,7 @@ import numpy as np
 from manyclass.app.contents import LIMITS
 from manyclass.app.leaderboard import Entry, Leaderboard
 from manyclass.app.report import as_text, inline_svg, page_style, short_names
+from manyclass.app.studies import Point
 
 COLORS = ("#0072B2", "#D55E00")  # M. Okabe, K. Ito (2008), Color universal design
 MARKERS = ("o", "s")
@@ -32,18 +33,25 @@ def new_figure(width: float, height: float, layout: Any = "constrained") -> Any:
 def reliability(board: Leaderboard, entries: list[Entry]) -> Figure:
     """Draw the reliability of the predicted labels of some candidates."""
     with page_style():
-        figure = new_figure(5.0, 5.2)
+        figure = new_figure(5.0, 5.0)
         ax = figure.subplots()
+        found = []
         for i, entry in enumerate(entries):
             rows, p = entry.tested()
-            _add_curve(ax, i, entry, board.target[rows], p, classes=np.arange(len(board.classes)))
-        # Above the diagram, where it hides nothing.
-        handles, labels = ax.get_legend_handles_labels()
-        ax.get_legend().remove()
-        figure.legend(handles, labels, loc="outside upper left", fontsize="small", frameon=False)
-        names = " and ".join(entry.name for entry in entries)
-        description = f"Reliability diagram of the predicted labels of {names}."
+            target = board.target[rows]
+            _add_curve(ax, i, entry, target, p, classes=np.arange(len(board.classes)))
+            right = float(np.mean(p.argmax(axis=1) == target))
+            found.append(f"{entry.name} {_leaning(float(p.max(axis=1).mean()), right)}")
+        ax.get_legend().remove()  # the page has one
+        description = f"Reliability of the predicted labels: {'; '.join(found)}."
         return Figure(inline_svg(figure, name="reliability", description=description), "")
+
+
+def _leaning(stated: float, observed: float) -> str:
+    """Say whether probabilities are too high or too low on average."""
+    word = "too high" if stated > observed else "too low"
+    how = "about right" if abs(stated - observed) < 0.005 else word  # half of a percent: a choice
+    return f"states {stated:.1%} on average and is right in {observed:.1%}, {how}"
 
 
 def _add_curve(ax: Any, i: int, entry: Entry, y: Any, p: Any, **options: Any) -> None:
@@ -72,7 +80,12 @@ def _panel(board: Leaderboard, entries: list[Entry], c: int) -> Figure:
     ax.get_legend().remove()
     ax.set(xlabel="stated", ylabel="observed")
     name = as_text(board.classes[c])
-    description = f"Reliability diagram of class {name}."
+    rows, p = entries[0].tested()
+    stated, observed = float(p[:, c].mean()), float(np.mean(board.target[rows] == c))
+    description = (
+        f"Reliability of class {name}: {entries[0].name} states it with {stated:.1%} on average, "
+        f"and {observed:.1%} of the rows are of it."
+    )
     return Figure(inline_svg(figure, name=f"class-{c}", description=description), name)
 
 
@@ -102,5 +115,52 @@ def incoherence(board: Leaderboard, entry: Entry) -> Figure:
     with page_style():
         figure = new_figure(5.2, 3.0)
         IncoherenceDisplay.from_values(entry.incoherence[rows], right, ax=figure.subplots())
-        description = f"Histogram of the incoherence of {entry.name}, for right and wrong rows."
+        values = entry.incoherence[rows]
+        medians = [
+            f"{np.median(values[some]):.3f}" if some.any() else "none" for some in (right, ~right)
+        ]
+        description = (
+            f"Incoherence of {entry.name}: the median is {medians[0]} in rows that are predicted "
+            f"right, and {medians[1]} in those that are wrong."
+        )
         return Figure(inline_svg(figure, name="incoherence", description=description), "")
+
+
+def learning_curve(board: Leaderboard, curve: list[Point]) -> Figure:
+    """Draw the metric of the best candidate against the number of training rows."""
+    metric = board.metrics[0]
+    with page_style():
+        figure = new_figure(5.0, 3.0)
+        ax = figure.subplots()
+        rows, means, deviations = zip(*curve, strict=True)
+        ax.errorbar(rows, means, deviations, color=COLORS[0], marker=MARKERS[0], capsize=3)
+        ax.set(xscale="log", xlabel="rows to train on", ylabel=metric)
+        ax.set_xticks(rows, [f"{n:,}" for n in rows])
+        ax.minorticks_off()
+        description = (
+            f"Learning curve of {board.best.name}: {metric} {means[-2]:.3f} with {rows[-2]:,} "
+            f"rows, {means[-1]:.3f} with {rows[-1]:,}."
+        )
+        return Figure(inline_svg(figure, name="curve", description=description), description)
+
+
+def draw_ranking(board: Leaderboard, ax: Any = None) -> Any:
+    """Draw the distance of each candidate from the best, with its interval; return the axes."""
+    if ax is None:
+        from matplotlib import pyplot
+
+        _, ax = pyplot.subplots(layout="constrained")
+    entries = [entry for entry in board.ranked if not entry.is_baseline][::-1]
+    gaps = [board.difference(entry, board.best) for entry in entries]
+    ax.errorbar(
+        [gap.mean for gap in gaps],
+        range(len(gaps)),
+        xerr=[gap.width for gap in gaps],
+        fmt=MARKERS[0],
+        color=COLORS[0],
+        capsize=3,
+    )
+    ax.axvline(0, color="0.5", ls=":")
+    ax.set_yticks(range(len(gaps)), [entry.name for entry in entries], parse_math=False)
+    ax.set_xlabel(f"{board.metrics[0]}, behind {board.best.name}", parse_math=False)
+    return ax

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import StratifiedGroupKFold
 
 from manyclass._lib.messages import quoted
 from manyclass.app.candidates import Size
 from manyclass.app.columns import conform, import_pandas, kinds_of
-from manyclass.app.leaderboard import listed
-from manyclass.app.report import one_line
+from manyclass.app.report import listed, one_line
 from manyclass.scores import folds
 from manyclass.scores.folds import Fold
 
@@ -60,6 +62,16 @@ def encode(y: ArrayLike, n: int) -> tuple[list[Any], NDArray[np.intp]]:
     return [classes[c] for c in order], place[places]
 
 
+def as_labels(classes: list[Any]) -> NDArray:
+    """Return the classes as an array in the same order: by name, or as places if types differ."""
+    kinds = {type(label) for label in classes}
+    if kinds <= {str} or kinds <= {bool} or kinds <= {int}:
+        labels = np.array(classes, dtype=object if kinds == {str} else None)
+        if labels.dtype.kind in "Oib":
+            return labels
+    return np.arange(len(classes))
+
+
 def size_of(target: NDArray[np.intp], n_folds: int) -> Size:
     """Return the size of the data, by which candidates are chosen."""
     counts = np.bincount(target)
@@ -83,32 +95,116 @@ def draw(y: NDArray[np.intp], n: int, random_state: int) -> NDArray[np.intp]:
 
 def sample(X: Any, y: Any, rows: int | None, *, random_state: int = 0) -> tuple[Any, Any]:
     """Return the table, or about so many rows of it, drawn by class and in their order."""
-    if rows is None:
-        return X, y
-    if rows < 2:
-        raise ValueError(f"rows must be at least 2, got {rows}.")
-    _, target = encode(y, len(X))
-    drawn = draw(target, rows, random_state)
+    drawn = _sampled(y, rows, random_state)
     return X.iloc[drawn], y.iloc[drawn]
 
 
-def make_folds(
-    cv: int, classes: list[Any], target: NDArray[np.intp], random_state: int
-) -> list[Fold]:
-    """Return stratified folds, or raise an error if the classes are too small."""
+def sample_table(table: Any, rows: int | None, *, random_state: int = 0) -> Any:
+    """Return a table that was read, or about so many rows of it."""
+    drawn = _sampled(table.y, rows, random_state)
+    parts = {name: getattr(table, name) for name in ("X", "y", "groups", "split")}
+    return table._replace(
+        **{name: part if part is None else part.iloc[drawn] for name, part in parts.items()}
+    )
+
+
+def _sampled(y: Any, rows: int | None, random_state: int) -> NDArray[np.intp]:
+    if rows is None:
+        return np.arange(len(y))
+    if rows < 2:
+        raise ValueError(f"rows must be at least 2, got {rows}.")
+    return draw(encode(y, len(y))[1], rows, random_state)
+
+
+def find_folds(
+    cv: int | Iterable[Fold],
+    classes: list[Any],
+    target: NDArray[np.intp],
+    groups: ArrayLike | None,
+    random_state: int,
+) -> tuple[list[Fold], list[str]]:
+    """Return the folds and notes on them: given ones, or stratified, without divided groups."""
+    if not isinstance(cv, int | np.integer):
+        return _given_folds(cv, classes, target)
     check_folds(cv)
+    if groups is not None:
+        return _grouped_folds(int(cv), classes, target, groups, random_state)
     if np.bincount(target).max() < 2:
         raise ValueError(
             f"each of the {len(classes)} classes has a single row, so that no row can be "
             "left out for a test. Collect more rows, or merge classes."
         )
-    return shuffled_folds(int(cv), target, random_state)
+    found = shuffled_folds(int(cv), target, random_state)
+    return found, notes_on_folds(int(cv), len(found), classes, target)
+
+
+def _given_folds(
+    cv: Iterable[Fold], classes: list[Any], target: NDArray[np.intp]
+) -> tuple[list[Fold], list[str]]:
+    """Check folds; test rows of classes that are not trained on are left out."""
+    found, unknown = [], set()
+    for train, test in cv:
+        train, test = np.asarray(train, dtype=np.intp), np.asarray(test, dtype=np.intp)
+        known = np.isin(target[test], target[train])
+        unknown |= set(target[test[~known]].tolist())
+        found.append((train, test[known]))
+    if not found or any(len(train) == 0 or len(test) == 0 for train, test in found):
+        raise ValueError(
+            "a fold has no rows to train on, or none to test on of the classes that it trains on. "
+            "Use fewer folds, or other groups."
+        )
+    names = [repr(classes[c]) for c in sorted(unknown)]
+    note = f"{_some_have(names)} no row to train on in some fold, and is not tested on there."
+    return found, [note] if names else []
+
+
+def _grouped_folds(
+    n_folds: int,
+    classes: list[Any],
+    target: NDArray[np.intp],
+    groups: ArrayLike,
+    random_state: int,
+) -> tuple[list[Fold], list[str]]:
+    """Return folds that divide no group, stratified as far as that allows."""
+    _, places = np.unique(np.asarray(groups).astype(str), return_inverse=True)
+    n_groups = int(places.max()) + 1
+    if len(places) != len(target):
+        raise ValueError(f"groups has {len(places)} values, but there are {len(target)} rows.")
+    if n_groups < 2:
+        raise ValueError("all rows are of the same group: nothing can be left out for a test.")
+    n_folds = min(n_folds, n_groups)
+    splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of classes that are rarer than folds
+        parts = list(splitter.split(np.zeros(len(target)), target, places))
+    found, notes = _given_folds((part for part in parts if len(part[1])), classes, target)
+    return found, [f"{n_groups} groups, none of which is divided by a fold.", *notes]
+
+
+def split_folds(split: Any) -> list[Fold]:
+    """Return the folds that a column names.
+
+    With "train" and one other value, such as "test", there is one split. Any other values name
+    folds, each of which is tested on in turn.
+    """
+    names = split.str.strip().str.casefold()
+    if "train" in set(names):
+        return [(np.flatnonzero(names == "train"), np.flatnonzero(names != "train"))]
+    if names.nunique() < 2:
+        raise ValueError(
+            f"--split-column: {split.name!r} has one value only. It must say which rows are "
+            '"train" and "test", or name folds.'
+        )
+    return [
+        (np.flatnonzero(names != name), np.flatnonzero(names == name))
+        for name in sorted(names.unique())
+    ]
 
 
 def check_folds(cv: int) -> None:
     """Raise a ``ValueError`` if this is not a number of folds."""
     if not isinstance(cv, int | np.integer) or cv < 2:
-        raise ValueError(f"cv (--folds) must be a number of folds, at least 2, got {quoted(cv)}.")
+        raise ValueError(f"folds (cv, --folds) must be at least 2, got {quoted(cv)}.")
 
 
 def notes_on_folds(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,50 +12,20 @@ from scipy.stats import t
 from sklearn.pipeline import Pipeline
 
 from manyclass._lib.messages import quoted
+from manyclass.app.arguments import BASELINE
 from manyclass.app.candidates import Candidate
-from manyclass.app.columns import kinds_of
+from manyclass.app.description import Description
 from manyclass.app.report import text_table
+from manyclass.app.scoring import FIT, METRICS, PREDICT
+from manyclass.app.verdict import verdict
 from manyclass.classifier import CoupledBase
 
 Floats = NDArray[np.float64]
 
-FIT, PREDICT = "fit s", "predict s"
+BEHIND = "behind best"
 LEVEL = 0.95  # of confidence intervals: the usual one
 MINUS = "\N{MINUS SIGN}"
 BEST = "*"
-
-
-@dataclass(frozen=True)
-class Description:
-    """A table in numbers; see :func:`describe`."""
-
-    n_rows: int
-    n_columns: int
-    """Columns, without the target."""
-    kinds: dict[str, int]
-    """Number of columns of each kind: "number", "category", "bool", "date"."""
-    missing: dict[str, int]
-    """Missing values of each column that has some, most first."""
-    class_counts: dict[Any, int]
-    """Rows of each class, in the order of the classes."""
-
-    @property
-    def n_missing(self) -> int:
-        """Missing values in all."""
-        return sum(self.missing.values())
-
-
-def describe(X: Any, classes: list[Any], target: NDArray[np.intp]) -> Description:
-    """Describe a DataFrame and its target."""
-    missing = Counter({str(name): int(X[name].isna().sum()) for name in X.columns})
-    counts = np.bincount(target, minlength=len(classes))
-    return Description(
-        n_rows=len(X),
-        n_columns=X.shape[1],
-        kinds=dict(Counter(kinds_of(X).values()).most_common()),
-        missing={name: n for name, n in missing.most_common() if n > 0},
-        class_counts=dict(zip(classes, counts.tolist(), strict=True)),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +62,11 @@ class Entry:
         """Whether it couples binary classifiers."""
         return isinstance(self.candidate.estimator, CoupledBase)
 
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it knows class frequencies only."""
+        return self.name == BASELINE
+
     def tested(self) -> tuple[NDArray[np.intp], Floats]:
         """Return the rows that were left out once, and their probabilities."""
         assert self.proba is not None
@@ -104,9 +78,9 @@ class Entry:
         return float(self.values[metric].mean())
 
     def error(self, metric: str) -> float:
-        """Return the standard error of the mean over the folds."""
+        """Return the standard error of the mean over the folds; NaN for a single one."""
         values = self.values[metric]
-        return float(values.std(ddof=1) / np.sqrt(len(values)))
+        return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
 
 
 @dataclass(frozen=True)
@@ -116,6 +90,11 @@ class Difference:
     mean: float
     low: float
     high: float
+
+    @property
+    def width(self) -> float:
+        """Half of the length of the interval."""
+        return (self.high - self.low) / 2
 
     @property
     def is_noise(self) -> bool:
@@ -150,6 +129,9 @@ class Leaderboard:
     """What was left out or changed, and why."""
     seconds: float
     """How long everything took."""
+    _gaps: dict[tuple[str, str, str], Difference] = field(
+        init=False, repr=False, default_factory=dict
+    )
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)
@@ -165,7 +147,7 @@ class Leaderboard:
 
     @property
     def ranked(self) -> list[Entry]:
-        """The candidates that did not fail, the best first."""
+        """The candidates that did not fail, the best first; the baseline is among them."""
         return [entry for entry in self.entries if entry.failure is None]
 
     @property
@@ -174,11 +156,50 @@ class Leaderboard:
         return [entry for entry in self.entries if entry.failure is not None]
 
     @property
+    def measured(self) -> list[Entry]:
+        """The candidates that did not fail, without the baseline."""
+        return [entry for entry in self.ranked if not entry.is_baseline]
+
+    @property
     def best(self) -> Entry:
-        """The best candidate."""
-        if not self.ranked:
+        """The best candidate; the baseline is none."""
+        if not self.measured:
             raise ValueError("every candidate failed: see the reasons in failed.")
-        return self.ranked[0]
+        return self.measured[0]
+
+    @property
+    def baseline(self) -> Entry | None:
+        """The entry that knows class frequencies only."""
+        return next((entry for entry in self.ranked if entry.is_baseline), None)
+
+    @property
+    def pick(self) -> Entry | None:
+        """The candidate to use: the fastest of those that are as good as the best.
+
+        None if the best one is not clearly better than class frequencies alone.
+        """
+        if not self.measured or not self._is_of_use(self.best):
+            return None
+        worth_saying = 1.5  # times faster: a choice
+        fastest = min([self.best, *self.tied], key=lambda entry: entry.mean(FIT))
+        much = self.best.mean(FIT) >= worth_saying * fastest.mean(FIT)
+        return fastest if much and self._is_of_use(fastest) else self.best
+
+    def _is_of_use(self, entry: Entry) -> bool:
+        """Return whether a candidate is clearly better than the baseline.
+
+        The interval over two or three folds is very wide. Then it is enough to be better in each of
+        them, and by more than the noise of the rows.
+        """
+        if self.baseline is None:
+            return True
+        gap, metric = self.difference(self.baseline, entry), self.metrics[0]
+        if gap.low > 0 or len(self.folds) > 3:
+            return gap.low > 0
+        better = METRICS[metric].sign * (self.baseline.values[metric] - entry.values[metric])
+        return bool((better > 0).all()) and (
+            gap.mean > self._bootstrapped(self.baseline, entry, metric)
+        )
 
     @property
     def all_notes(self) -> list[str]:
@@ -188,7 +209,7 @@ class Leaderboard:
 
     def best_of(self, *, ours: bool) -> Entry | None:
         """Return the best coupled classifier, or the best of the others, if there is one."""
-        return next((entry for entry in self.ranked if entry.ours == ours), None)
+        return next((entry for entry in self.measured if entry.ours == ours), None)
 
     def difference(self, entry: Entry, best: Entry, metric: str | None = None) -> Difference:
         """Return the distance between two candidates, paired over the folds.
@@ -199,14 +220,15 @@ class Leaderboard:
         Parameters
         ----------
         entry, best : Entry
-            The difference is the metric of ``entry`` minus that of ``best``.
+            The difference says by how much ``entry`` is worse than ``best``.
         metric : str, optional
             The first one when omitted.
 
         Returns
         -------
         Difference
-            The mean, and its interval at the level of 95 %.
+            The mean, and its interval at the level of 95 %. With a single split into training and
+            test rows, the interval comes from the test rows drawn again and again.
 
         References
         ----------
@@ -214,57 +236,67 @@ class Leaderboard:
         Learning 52.
         """
         metric = self.metrics[0] if metric is None else metric
-        behind = entry.values[metric] - best.values[metric]
-        n = len(behind)
-        overlap = np.mean([len(test) / len(train) for train, test in self.folds])
-        error = np.sqrt((1 / n + overlap) * behind.var(ddof=1))
-        width = float(t.ppf(0.5 + LEVEL / 2, n - 1) * error)
-        mean = float(behind.mean())
+        key = entry.name, best.name, metric
+        if key not in self._gaps:
+            self._gaps[key] = self._difference(entry, best, metric)
+        return self._gaps[key]
+
+    def _difference(self, entry: Entry, best: Entry, metric: str) -> Difference:
+        behind = METRICS[metric].sign * (entry.values[metric] - best.values[metric])
+        n, mean = len(behind), float(behind.mean())
+        if n == 1:
+            width = self._bootstrapped(entry, best, metric)
+        else:
+            overlap = np.mean([len(test) / len(train) for train, test in self.folds])
+            error = np.sqrt((1 / n + overlap) * behind.var(ddof=1))
+            width = float(t.ppf(0.5 + LEVEL / 2, n - 1) * error)
         return Difference(mean, mean - width, mean + width)
+
+    def _bootstrapped(self, entry: Entry, best: Entry, metric: str, times: int = 200) -> float:
+        """Return half of the interval of a difference over ``times`` samples of the test rows."""
+        if entry is best:
+            return 0.0
+        if entry.proba is None or best.proba is None:
+            return np.inf
+        rng, rows, both = np.random.RandomState(0), entry.tested()[0], (entry.proba, best.proba)
+        found = []
+        for _ in range(times):
+            drawn = rng.choice(rows, len(rows))
+            of_entry, of_best = (METRICS[metric](self.target[drawn], p[drawn]) for p in both)
+            found.append(of_entry - of_best)
+        return float(t.ppf(0.5 + LEVEL / 2, times) * np.std(found))
 
     @property
     def tied(self) -> list[Entry]:
-        """The candidates whose distance from the best is noise."""
-        others = [entry for entry in self.ranked if entry is not self.best]
-        return [entry for entry in others if self.difference(entry, self.best).is_noise]
+        """The candidates that cannot be told from the best.
+
+        These are all down to the last one whose distance from the best is noise, so that no
+        candidate is clearly worse than one of a lower rank.
+        """
+        others = self.measured[1:]
+        noise = [self.difference(entry, self.best).is_noise for entry in others]
+        return others[: max((i + 1 for i, is_noise in enumerate(noise) if is_noise), default=0)]
 
     def verdict(self) -> str:
-        """Recommend a candidate, and say whether its lead is more than noise."""
-        if not self.ranked:
-            return "Every candidate failed. There is none to pick."
-        best, metric = self.best, self.metrics[0]
-        number = self._writer(metric)
-        picked = f"Pick {best.name}: its {metric} of {number(best.mean(metric))} is the lowest"
-        if len(self.ranked) == 1:
-            return f"{picked}, as the only one that was measured."
-        second = self.ranked[1]
-        gap = self.difference(second, best)
-        interval = (
-            f"the difference is {number(gap.mean)}, its {LEVEL:.0%} interval over the folds "
-            f"{number(gap.low)} to {number(gap.high)}"
-        )
-        if not gap.is_noise:
-            return f"{picked}, ahead of {second.name} by more than the noise: {interval}."
-        return (
-            f"{picked}, but its lead over {second.name} is within the noise: {interval}."
-            f"{self._others(second)}"
-        )
+        """Say which candidate to use, and how sure that is."""
+        return verdict(self)
 
-    def _others(self, second: Entry) -> str:
-        """Name the other candidates that are tied with the best, and the fastest of them."""
-        tied = self.tied
-        more = [entry.name for entry in tied if entry is not second]
-        also = f" So is that over {listed(more)}." if more else ""
-        fastest = min([self.best, *tied], key=lambda entry: entry.mean(FIT))
-        if fastest is self.best:
-            return f"{also} It is also the fastest of these to fit."
-        worth_saying = 1.5  # times faster: a choice
-        if self.best.mean(FIT) < worth_saying * fastest.mean(FIT):
-            return also
-        return (
-            f"{also} {fastest.name} fits fastest of these: {fastest.mean(FIT):.2g} s, where "
-            f"{self.best.name} takes {self.best.mean(FIT):.2g} s."
-        )
+    def apart(self, entry: Entry, best: Entry) -> str:
+        """Return by how much an entry is worse than another, and half of the interval."""
+        write, gap = self._writer(self.metrics[0]), self.difference(entry, best)
+        return f"{write(gap.mean)} ± {write(gap.width)}"
+
+    def behind(self, entry: Entry) -> str:
+        """Return the distance from the best candidate, for a table."""
+        return "best" if entry is self.best else self.apart(entry, self.best)
+
+    def standing(self, entry: Entry) -> str:
+        """Return how a candidate stands against the best, in words."""
+        if entry is self.best:
+            return "best"
+        if entry.is_baseline:
+            return "class frequencies alone"
+        return "as good, within noise" if entry in self.tied else "clearly worse"
 
     # ------------------------------------------------------------------ as a table
 
@@ -274,20 +306,24 @@ class Leaderboard:
         return (*self.metrics, FIT, PREDICT)
 
     def cell(self, entry: Entry, column: str) -> str:
-        """Return the mean, and for metrics its standard error, as text."""
-        write = self._writer(column)
-        mean = write(entry.mean(column))
-        return mean if column in (FIT, PREDICT) else f"{mean} ± {write(entry.error(column))}"
+        """Return the mean as text."""
+        return self._writer(column)(entry.mean(column))
 
     def is_best(self, entry: Entry, column: str) -> bool:
-        """Return whether the mean is the smallest of the column, as it is printed."""
-        write = self._writer(column)
-        return write(entry.mean(column)) == write(min(e.mean(column) for e in self.ranked))
+        """Return whether the mean is the best of the column, as it is printed.
+
+        The baseline is never marked: it is fast, and well calibrated, and of no use.
+        """
+        if entry.is_baseline:
+            return False
+        sign = METRICS[column].sign if column in METRICS else 1
+        best = min((e.mean(column) for e in self.measured), key=lambda value: sign * value)
+        return self.cell(entry, column) == self._writer(column)(best)
 
     def _writer(self, column: str) -> Callable[[float], str]:
         """Return a function that formats the numbers of a column with the same digits."""
-        smallest = min(entry.mean(column) for entry in self.ranked)
-        if column == "error":
+        smallest = min(abs(entry.mean(column)) for entry in self.ranked)
+        if column in METRICS and METRICS[column].in_percent:
             return lambda x: f"{100 * x:.{1 if smallest > 0.01 else 2}f} %".replace("-", MINUS)
         digits = 2 if column in (FIT, PREDICT) else 3 if smallest > 0.1 else 4
         return lambda x: f"{x:.{digits}f}".replace("-", MINUS)
@@ -301,27 +337,77 @@ class Leaderboard:
         Parameters
         ----------
         width : int, optional
-            Standard errors are left out if the table would be wider with them.
+            The last columns are left out if the table would be wider with them.
 
         Returns
         -------
         str
         """
-        table = self._text(self.cell)
-        if width is not None and table.index("\n") > width:
-            table = self._text(lambda entry, column: self.cell(entry, column).partition(" ±")[0])
+        columns, failed = list(self.columns), []
         failed = [f"{entry.name}  failed: {entry.failure}" for entry in self.failed]
-        return "\n".join([table, *failed] if self.ranked else failed)
+        if not self.measured:
+            return "\n".join(failed)
+        table = self._text(columns)
+        while width is not None and table.index("\n") > width and len(columns) > 1:
+            table = self._text(columns := columns[:-1])
+        return "\n".join([table, *failed])
 
-    def _text(self, cell: Callable[[Entry, str], str]) -> str:
-        rows = [
-            [
-                entry.name,
-                *(cell(entry, c) + (BEST if self.is_best(entry, c) else " ") for c in self.columns),
+    def _text(self, columns: Sequence[str]) -> str:
+        def cells(entry: Entry) -> list[str]:
+            marked = [
+                self.cell(entry, c) + (BEST if self.is_best(entry, c) else " ") for c in columns
             ]
-            for entry in self.ranked
+            return [entry.name, marked[0], f"{self.behind(entry)} ", *marked[1:]]
+
+        header = ["", *(f"{c} " for c in (columns[0], BEHIND, *columns[1:]))]
+        return text_table(header, [cells(entry) for entry in self.ranked])
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook."""
+        from html import escape
+
+        head = "".join(
+            f"<th>{escape(c)}</th>" for c in ("", *self.columns[:1], BEHIND, *self.columns[1:])
+        )
+        rows = []
+        for entry in self.ranked:
+            cells = [
+                f"<b>{self.cell(entry, c)}</b>" if self.is_best(entry, c) else self.cell(entry, c)
+                for c in self.columns
+            ]
+            cells.insert(1, self.behind(entry))
+            rows.append(f"<th>{escape(entry.name)}</th>" + "".join(f"<td>{c}</td>" for c in cells))
+        rows += [
+            f"<th>{escape(e.name)}</th><td colspan={len(self.columns) + 1}>failed: "
+            f"{escape(str(e.failure))}</td>"
+            for e in self.failed
         ]
-        return text_table(["", *(f"{column} " for column in self.columns)], rows)
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        return (
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"<p>{escape(self.verdict())}</p>"
+        )
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the first metric of each candidate, with the interval of its distance from the best.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        from manyclass.app.figures import draw_ranking
+
+        return draw_ranking(self, ax)
+
+    @property
+    def frame(self) -> Any:
+        """The table as a DataFrame; see :meth:`to_frame`."""
+        return self.to_frame()
 
     def to_frame(self) -> Any:
         """Return the means and standard errors as a DataFrame, one row per candidate.
@@ -338,8 +424,3 @@ class Leaderboard:
             for entry in self.entries
         ]
         return pd.DataFrame(rows).set_index("name")
-
-
-def listed(names: Sequence[str]) -> str:
-    """Join names for a sentence."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
-from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
-from manyclass.app.leaderboard import FIT, PREDICT
 from manyclass.app.report import one_line
+from manyclass.app.scoring import FIT, METRICS, PREDICT
 from manyclass.classifier import CoupledBase
-from manyclass.metrics import classwise_calibration_error
 from manyclass.scores.folds import Fold
 
 Floats = NDArray[np.float64]
-Metric = Callable[[NDArray[np.intp], Floats], float]
-
-
-METRICS: dict[str, Metric] = {
-    "log-loss": lambda y, p: float(log_loss(y, p, labels=np.arange(p.shape[1]))),
-    "Brier": lambda y, p: float(brier_score_loss(y, p, labels=np.arange(p.shape[1]))),
-    "error": lambda y, p: float(np.mean(p.argmax(axis=1) != y)),
-    "calibration": lambda y, p: classwise_calibration_error(y, p, classes=np.arange(p.shape[1])),
-}
-"""Metrics by the names of their columns. For all of them, less is better."""
 
 
 class Measured(NamedTuple):
@@ -73,22 +60,24 @@ def measure(
     pipeline: Pipeline,
     X: Any,
     y: NDArray[np.intp],
+    labels: NDArray,
     fold: Fold,
-    n_classes: int,
     metrics: tuple[str, ...],
 ) -> Measured | str:
     """Fit on the training rows and measure on the test rows, in one thread.
 
-    An exception of the classifier is a result, not an error: its text is returned.
+    ``labels`` are the classes by name, which warnings show, and ``y`` their places. An exception of
+    the classifier is a result, not an error: its text is returned.
     """
     train, test = fold
+    classes = np.unique(labels)
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
         warnings.simplefilter("always", UserWarning)
         try:
             start = time.perf_counter()
-            fitted = clone(pipeline).fit(X.iloc[train], y[train])
+            fitted = clone(pipeline).fit(X.iloc[train], labels[train])
             between = time.perf_counter()
-            p = _probabilities(fitted, X.iloc[test], n_classes)
+            p = _probabilities(fitted, X.iloc[test], classes)
             end = time.perf_counter()
             values = {name: METRICS[name](y[test], p) for name in metrics}
             incoherence, code, calibration = _beneath(fitted, X.iloc[test])
@@ -101,12 +90,17 @@ def measure(
     return Measured(values, p, incoherence, code, calibration, tuple(said))
 
 
-def _probabilities(fitted: Pipeline, X: Any, n_classes: int) -> Floats:
+def _probabilities(fitted: Pipeline, X: Any, classes: NDArray) -> Floats:
+    """Return the probabilities of the classes; those that were not trained on have none."""
     if not hasattr(fitted, "predict_proba"):
         raise ValueError("it has no predict_proba, and this compares probabilities")
-    p = np.asarray(fitted.predict_proba(X), dtype=np.float64)
-    if p.shape != (len(X), n_classes):
-        raise ValueError(f"predict_proba has shape {p.shape}, not {(len(X), n_classes)}")
+    found = np.asarray(fitted.predict_proba(X), dtype=np.float64)
+    if found.ndim != 2 or len(found) != len(X) or found.shape[1] != len(fitted.classes_):
+        raise ValueError(f"predict_proba has shape {found.shape}, not {(len(X), len(classes))}")
+    if len(fitted.classes_) == len(classes):
+        return found
+    p = np.zeros((len(X), len(classes)))
+    p[:, np.searchsorted(classes, fitted.classes_)] = found
     return p
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 from collections.abc import Iterable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ from manyclass.app.contents import LIMITS
 from manyclass.app.leaderboard import LEVEL, Leaderboard
 from manyclass.app.report import as_text, short_names
 from manyclass.app.snippet import Source, program
+from manyclass.app.studies import Studies
 
 __all__ = ["Source", "check_report", "render", "write_page"]
 
@@ -37,18 +42,30 @@ def _is_report(path: Path) -> bool:
 
 
 def write_page(
-    board: Leaderboard, path: StrPath, *, source: Source | None = None, title: str | None = None
+    board: Leaderboard,
+    path: StrPath,
+    *,
+    source: Source | None = None,
+    title: str | None = None,
+    studies: Studies = Studies(),  # noqa: B008
 ) -> Path:
     """Write the report of a comparison, completely or not at all, and return its path."""
     check_report(path, force=True)
-    html = render(board, source=source, title=title)
+    html = render(board, source=source, title=title, studies=studies)
     replace_file(Path(path), html.encode("utf-8", "replace"))
     return Path(path)
 
 
-def render(board: Leaderboard, *, source: Source | None = None, title: str | None = None) -> str:
+def render(
+    board: Leaderboard,
+    *,
+    source: Source | None = None,
+    title: str | None = None,
+    studies: Studies = Studies(),  # noqa: B008
+) -> str:
     """Return the report of a comparison as HTML; see :func:`write_page`."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
 
     environment = Environment(
         loader=PackageLoader("manyclass.app"),
@@ -61,19 +78,52 @@ def render(board: Leaderboard, *, source: Source | None = None, title: str | Non
     environment.filters["text"] = as_text
     environment.filters["short"] = dict(zip(board.classes, short, strict=True)).__getitem__
     name = title or (Path(source.name).name if source else "Comparison")
+    measured = bool(board.measured)
+    costs = contents.costs(board) if measured else None
+    script = files("manyclass.app").joinpath("templates/costs.js").read_text("utf-8")
     return environment.get_template("report.html").render(
         title=as_text(name),
         board=board,
         data=contents.data(board),
         leaderboard=contents.leaderboard(board),
-        reliability=_reliability(board) if board.ranked else None,
-        confusion=contents.confusion(board) if board.ranked else None,
+        by_class=contents.class_scores(board)[: LIMITS.classes] if measured else [],
+        reliability=_reliability(board) if measured else None,
+        confusion=contents.confusion(board) if measured else None,
+        importance=_importance(studies),
+        curve=figures.learning_curve(board, studies.curve) if studies.curve else None,
+        costs=costs,
+        cost_data=None if costs is None else Markup(_as_data(costs._asdict())),
         coupling=_coupling(board),
+        exports=contents.exports(board, studies),
         versions=contents.versions(),
         source=source,
         program=program(board, source),
         level=f"{LEVEL:.0%}",
+        script=Markup(script),
+        policy=_policy(script),
     )
+
+
+def _policy(script: str) -> str:
+    """Return a content security policy that allows this script, and nothing from anywhere else."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _as_data(values: dict[str, Any]) -> str:
+    """Write values as JSON that can stand in a page: nothing in it ends an element."""
+    text = json.dumps(values, separators=(",", ":"))
+    return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+
+
+def _importance(studies: Studies) -> list[tuple[Any, float]]:
+    """Return the most important columns, and their share of the first one's importance."""
+    shown = studies.importance[: LIMITS.columns_used]
+    most = max([one.mean for one in shown] + [1e-12])
+    return [(one, max(0.0, one.mean / most)) for one in shown]
 
 
 def _reliability(board: Leaderboard) -> dict[str, Any]:
@@ -99,5 +149,5 @@ def _coupling(board: Leaderboard) -> dict[str, Any] | None:
         "n_columns": entry.code.shape[1],
         "histogram": figures.incoherence(board, entry) if coupled else None,
         "rows": contents.most_incoherent(board, entry) if coupled else [],
-        "calibrated": [entry for entry in board.ranked if entry.calibration],
+        "calibrated": [entry for entry in board.measured if entry.calibration],
     }

@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from difflib import get_close_matches
-from importlib import import_module
-from io import TextIOWrapper
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from manyclass._lib.extras import import_extra
-from manyclass._lib.files import StrPath, check_output, replacing
-from manyclass._lib.messages import warn
-from manyclass.app import tables
-from manyclass.app.columns import Kind, conform, import_pandas, shown
-from manyclass.app.fit import notes
+from manyclass._lib.files import StrPath
+from manyclass._lib.messages import meant, warn
+from manyclass.app.columns import Kind, Layout, conform, import_pandas
+from manyclass.app.fit import quality
+from manyclass.app.formats import TableFile, TextTable, without_missing
 from manyclass.app.progress import bar_on_stderr
+from manyclass.app.tables import Choices
+from manyclass.app.terminal import notes, say, shown
+from manyclass.app.writing import STDOUT, check_name, writer
 from manyclass.storage import load_model, read_metadata
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Write = Callable[["pd.DataFrame"], None]
-"""Adds rows to the output."""
-STDOUT = "-"
 
 
 def predict_file(
@@ -40,15 +33,20 @@ def predict_file(
     output: StrPath,
     *,
     block_rows: int = 50_000,
-    id_column: str | None = None,
+    id_columns: Sequence[str] = (),
+    keep_all: bool = False,
+    top: int | None = None,
+    raw: bool = False,
     trusted: Sequence[str] = (),
+    choices: Choices = Choices(),  # noqa: B008
 ) -> int:
     r"""Predict the rows of a file with a stored model, and write the predictions.
 
-    The columns of the output are ``label``, the most probable class; ``p_<class>``, the
-    probability of each class; and ``incoherence``, how far the binary models contradict
-    each other on the row. Labels are text. Classifiers without probabilities give the label
-    only. Rows keep their order. A file is written completely or not at all.
+    The columns of the output are ``label``, the most probable class; ``confidence``, its
+    probability; ``p_<class>``, the probability of each class; and ``incoherence``, how far the
+    binary models contradict each other on the row. Labels are text. Classifiers without
+    probabilities give the label only. Rows keep their order. A file is written completely or not
+    at all. If the table has the classes, the quality of the predictions is printed.
 
     Parameters
     ----------
@@ -61,11 +59,21 @@ def predict_file(
         existing file is replaced, but not the model or the data.
     block_rows : int, default=50000
         Rows in memory at a time.
-    id_column : str, optional
-        A column of the data that is copied to the front of the output, unchanged: fields of
+    id_columns : sequence of str, default=()
+        Columns of the data that are copied to the front of the output, unchanged: fields of
         text such as ``NA`` are kept.
+    keep_all : bool, default=False
+        Whether to copy all columns of the data.
+    top : int, optional
+        Write ``label_1``, ``p_1``, ``label_2``, ``p_2``, ... of so many most probable classes,
+        instead of a column for each class.
+    raw : bool, default=False
+        Whether text that a spreadsheet would run as a formula is written as it is. Otherwise a
+        quote is put before it.
     trusted : sequence of str, default=()
         See :func:`~manyclass.storage.load_model`.
+    choices : Choices
+        How a text file is written.
 
     Returns
     -------
@@ -85,86 +93,143 @@ def predict_file(
     ...         model = fit_file(folder / "table.csv", "class", folder / "model.skops")
     ...     _ = (folder / "new.csv").write_text("colour,size\nred,1.5\nblue,\n")
     ...     predict_file(folder / "model.skops", folder / "new.csv", "-")
-    label,p_a,p_b,incoherence
-    a,0.923...,0.076...,...
-    b,0.236...,0.763...,...
+    label,confidence,p_a,p_b,incoherence
+    a,0.923...,0.923...,0.076...,...
+    b,0.763...,0.236...,0.763...,...
     2
     """
     if block_rows < 1:
         raise ValueError(f"block_rows (--block-rows) must be at least 1, got {block_rows}.")
-    kinds = _kinds(model_path)
-    _check_output(output, [model_path, data_path])
-    _check_columns(tables.column_names(data_path), kinds, id_column, data_path)
+    layout, target = _description(model_path)
+    check_name(output, [model_path, data_path])
+    file = choices.open(data_path)
+    carried = file.names if keep_all else list(dict.fromkeys(id_columns))
+    _check_columns(file, layout.kinds, carried, target)
     model = load_model(model_path, trusted=trusted)
-    names = _output_names(model, id_column)
-    unseen = _Unseen(model)
-    numbers = [name for name, kind in kinds.items() if kind == "number"]
-    carried = [] if id_column is None else [id_column]
+    answer = _Answer(model, carried, top)
+    unseen, scores = _Unseen(model), _Scores(model, target if target in file.names else None)
+    parsed = {name for name, kind in layout.kinds.items() if kind == "number"} - set(carried)
+    text = [name for name in file.names if name not in parsed]
     n = 0
-    blocks = tables.read_blocks(data_path, rows=block_rows, numbers=numbers, verbatim=carried)
-    with closing(blocks), _progress(data_path) as advance, _writer(output, names) as write:
+    blocks = file.blocks(block_rows, text=text, verbatim=carried)
+    with (
+        closing(blocks),
+        _progress(file) as advance,
+        writer(output, answer.names, raw=raw) as write,
+    ):
         for block in blocks:
             ids = [block[name].to_numpy() for name in carried]
-            if id_column in kinds and tables.is_text(data_path):  # it is also a feature
-                block[id_column] = tables.without_missing(block[id_column])
-            X = conform(block, kinds, first_row=n + 1)
+            if isinstance(file, TextTable):  # what is copied as it is may be a feature, too
+                for name in set(carried) & {*layout.kinds, target}:
+                    block[name] = file.plain(without_missing(block[name]))
+            X = conform(block, layout, first_row=n + 1)
             unseen.count(X)
-            write(_predict(model, X, names, ids))
+            rows, labels, p = answer(X, ids)
+            scores.add(block, labels, p)
+            write(rows)
             n += len(X)
             advance(len(X))
     unseen.warn()
+    scores.say()
     return n
 
 
-def _kinds(model_path: StrPath) -> dict[str, Kind]:
-    kinds = read_metadata(model_path)["metadata"].get("kinds")
-    if not isinstance(kinds, dict) or not set(kinds.values()) <= set(get_args(Kind)):
+def _description(model_path: StrPath) -> tuple[Layout, str | None]:
+    """Return how the model's columns are read, and the name of the target."""
+    metadata = read_metadata(model_path)["metadata"]
+    kinds = metadata.get("kinds")
+    if not isinstance(kinds, dict) or not set(map(str, kinds.values())) <= set(get_args(Kind)):
         raise ValueError(
             f"{model_path} does not say what its columns hold. Fit it with manyclass fit, or save "
             'it with metadata={"kinds": manyclass.app.columns.kinds_of(X)}.'
         )
-    return kinds
-
-
-def _check_output(output: StrPath, inputs: Sequence[StrPath]) -> None:
-    if str(output) == STDOUT:
-        return
-    if Path(output).suffix.lower() not in (".csv", ".tsv", ".parquet"):
-        raise ValueError(f"{output}: the output must end in .csv, .tsv or .parquet, or be -.")
-    check_output(output, inputs, force=True)
+    more = [metadata.get(name) or {} for name in ("dates", "missing")]
+    if not all(isinstance(part, dict) for part in more):
+        raise ValueError(f"{model_path} is damaged: its description of columns is none.")
+    target = metadata.get("target")
+    return Layout(kinds, *more), target if isinstance(target, str) else None
 
 
 def _check_columns(
-    names: Sequence[str], kinds: Mapping[str, Kind], id_column: str | None, data_path: StrPath
+    file: TableFile, kinds: Mapping[str, Kind], carried: Sequence[str], target: str | None
 ) -> None:
-    missing = [name for name in kinds if name not in names]
-    spare = [name for name in names if name not in kinds]
+    known = set(file.names)
+    missing = [name for name in kinds if name not in known]
+    spare = [name for name in file.names if name not in kinds]
     if missing:
-        raise ValueError(f"{data_path} lacks columns of the model: {_lacking(missing, spare)}.")
-    if id_column is not None and id_column not in names:
-        raise ValueError(f"{data_path} lacks the --id column: {_lacking([id_column], names)}.")
-    extra = [name for name in spare if name != id_column]
+        raise ValueError(f"{file.name} lacks columns of the model: {_lacking(missing, spare)}.")
+    absent = [name for name in carried if name not in known]
+    if absent:
+        raise ValueError(f"{file.name} lacks the --id column: {_lacking(absent, file.names)}.")
+    extra = [name for name in spare if name not in {*carried, target}]
     if extra:
         warn(f"columns that the model does not use: {shown(extra)}.")
 
 
 def _lacking(missing: Sequence[str], names: Sequence[str]) -> str:
-    close = get_close_matches(missing[0], names, n=1, cutoff=0.5)
-    return shown(missing) + (f" (should {close[0]!r} be {missing[0]!r}?)" if close else "")
+    return shown(missing) + meant(missing[0], names)
 
 
-def _output_names(model, id_column: str | None) -> list[str]:
-    names = ["label"]
-    if hasattr(model, "predict_proba"):
-        names += [f"p_{label}" for label in model.classes_]
-    if hasattr(_split(model)[1], "incoherence"):
-        names += ["incoherence"]
-    if id_column in names:
-        raise ValueError(
-            f"the --id column and a column of the output are both called {id_column!r}. Rename it "
-            "in the data."
-        )
-    return names if id_column is None else [id_column, *names]
+class _Answer:
+    """Turns rows into the columns of the output."""
+
+    def __init__(self, model: Any, carried: list[str], top: int | None):
+        self.model = model
+        self.before, self.classifier = _split(model)
+        self.has_proba = hasattr(model, "predict_proba")
+        self.has_incoherence = hasattr(self.classifier, "incoherence")
+        if top is not None and not (self.has_proba and 1 <= top <= len(model.classes_)):
+            have = f"has {len(model.classes_)} classes" if self.has_proba else "has labels only"
+            raise ValueError(f"--top must be at least 1 and at most the classes: the model {have}.")
+        self.top = top
+        own = ["label"]
+        if self.has_proba:
+            own += ["confidence", *self._probability_names()]
+        if self.has_incoherence:
+            own += ["incoherence"]
+        both = [name for name in carried if name in own]
+        if both:
+            raise ValueError(
+                f"a column of the data and one of the output are both called {both[0]!r}. Rename "
+                "it in the data."
+            )
+        self.names = [*carried, *own]
+        self.n_texts = len(carried) + 1
+
+    def _probability_names(self) -> list[str]:
+        if self.top is None:
+            return [f"p_{label}" for label in self.model.classes_]
+        return [f"{part}_{place + 1}" for place in range(self.top) for part in ("label", "p")]
+
+    def __call__(self, X: pd.DataFrame, ids: list[Any]) -> tuple[pd.DataFrame, Any, Any]:
+        """Return the columns of the output for a block of rows, the labels and probabilities."""
+        pd = import_pandas()
+        if len(X) == 0:
+            kinds = [object if i < self.n_texts else np.float64 for i in range(len(self.names))]
+            types = dict(zip(self.names, kinds, strict=True))
+            return pd.DataFrame(columns=self.names).astype(types), np.empty(0), None
+        Z = X if self.before is None else self.before.transform(X)
+        p = self.classifier.predict_proba(Z) if self.has_proba else None
+        classes = self.model.classes_
+        labels = self.classifier.predict(Z) if p is None else classes[p.argmax(axis=1)]
+        columns = [_texts(labels)] if p is None else [_texts(labels), *self._probabilities(p)]
+        if self.has_incoherence:
+            columns.append(self.classifier.incoherence(Z))
+        table = dict(zip(self.names, [*ids, *columns], strict=True))
+        return pd.DataFrame(table), labels, p
+
+    def _probabilities(self, p: Any) -> list[Any]:
+        if self.top is None:
+            return [p.max(axis=1), *p.T]
+        order = np.argsort(-p, axis=1, kind="stable")[:, : self.top]
+        columns = [p.max(axis=1)]
+        for place in order.T:
+            columns += [_texts(self.model.classes_[place]), p[np.arange(len(p)), place]]
+        return columns
+
+
+def _texts(labels: Any) -> Any:
+    return np.array([str(label) for label in labels], dtype=object)
 
 
 def _split(model) -> tuple[Any, Any]:
@@ -174,24 +239,41 @@ def _split(model) -> tuple[Any, Any]:
     return None, model
 
 
-def _predict(model, X: pd.DataFrame, names: list[str], ids: list[Any]) -> pd.DataFrame:
-    """Return the columns of the output for a block of rows."""
-    pd = import_pandas()
-    if len(X) == 0:
-        n_texts = names.index("label") + 1
-        types = [object if place < n_texts else np.float64 for place in range(len(names))]
-        return pd.DataFrame(columns=names).astype(dict(zip(names, types, strict=True)))
-    before, classifier = _split(model)
-    Z = X if before is None else before.transform(X)
-    if hasattr(classifier, "predict_proba"):
-        p = classifier.predict_proba(Z)
-        labels, columns = model.classes_[p.argmax(axis=1)], [*p.T]
-    else:
-        labels, columns = classifier.predict(Z), []
-    if hasattr(classifier, "incoherence"):
-        columns.append(classifier.incoherence(Z))
-    texts = np.array([str(label) for label in labels], dtype=object)
-    return pd.DataFrame(dict(zip(names, [*ids, texts, *columns], strict=True)))
+class _Scores:
+    """The quality of the predictions, if the table has the classes."""
+
+    def __init__(self, model: Any, target: str | None):
+        self.model, self.target = model, target
+        self.known = {str(label): label for label in getattr(model, "classes_", ())}
+        self.parts: list[tuple[Any, Any, Any]] = []
+        self.others = 0
+
+    def add(self, block: pd.DataFrame, labels: Any, p: Any) -> None:
+        """Remember the rows of a block whose class is known."""
+        if self.target is None or len(labels) == 0:
+            return
+        names = [_as_written(label) for label in block[self.target]]
+        rows = np.array([name in self.known for name in names])
+        self.others += int(np.sum(~rows))
+        true = np.array([self.known[name] for name in names if name in self.known])
+        self.parts.append((true, labels[rows], None if p is None else p[rows]))
+
+    def say(self) -> None:
+        """Print the quality."""
+        rows = sum(len(true) for true, _, _ in self.parts)
+        if rows == 0:
+            return
+        true, labels = (np.concatenate([part[i] for part in self.parts]) for i in (0, 1))
+        with_p = self.parts[0][2] is not None
+        p = np.concatenate([part[2] for part in self.parts]) if with_p else None
+        rest = f"; {self.others} rows have no class that it knows" if self.others else ""
+        line = quality(self.model, true, labels, p)
+        say(f"on {rows} rows with {self.target!r}: {line}{rest}", sys.stderr)
+
+
+def _as_written(label: Any) -> str:
+    whole = isinstance(label, float | np.floating) and label % 1 == 0
+    return str(int(label)) if whole else str(label)
 
 
 class _Unseen:
@@ -226,94 +308,13 @@ class _Unseen:
             warn(f"categories that the model has not seen: {', '.join(found)}{more}.")
 
 
-# ---------------------------------------------------------------------- output
-
-
 @contextmanager
-def _writer(output: StrPath, names: list[str]) -> Iterator[Write]:
-    """Open the output. The file appears when all rows are written."""
-    if str(output) == STDOUT:
-        yield _rows_as_text(sys.stdout, ",", names)
-        return
-    suffix = Path(output).suffix.lower()
-    with replacing(output) as file:
-        if suffix == ".parquet":
-            with _parquet_rows(file) as write:
-                yield write
-        else:
-            text = TextIOWrapper(file, encoding="utf-8", newline="")
-            yield _rows_as_text(text, tables.SEPARATORS[suffix], names)
-            text.detach()
-
-
-def _rows_as_text(file: IO[str], separator: str, names: list[str]) -> Write:
-    plain, careful = (
-        csv.writer(file, delimiter=separator, lineterminator="\n", quoting=quoting)
-        for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC)
-    )
-
-    def write_rows(rows: Iterable[Sequence[Any]], texts: Iterable[Any]) -> None:
-        # A carriage return also ends a line, but the plain writer does not quote it.
-        broken = any("\r" in text for text in texts if isinstance(text, str))
-        (careful if broken else plain).writerows(rows)
-
-    def write(block: pd.DataFrame) -> None:
-        columns = block.select_dtypes(exclude=np.number).items()
-        texts = [text for _, column in columns for text in column.unique()]
-        block = block.astype(object).where(block.notna(), None)
-        write_rows(zip(*(block[name].tolist() for name in names), strict=True), texts)
-        file.flush()
-
-    write_rows([names], names)
-    return write
-
-
-@contextmanager
-def _parquet_rows(file: IO[bytes]) -> Iterator[Write]:
-    """Write blocks of rows with the types of the first block."""
-    import_extra("pyarrow.parquet", "writing .parquet needs")
-    pa, pq = import_module("pyarrow"), import_module("pyarrow.parquet")
-    with ExitStack() as stack:
-        writers: list[Any] = []
-
-        def write(block: pd.DataFrame) -> None:
-            if not writers:
-                found = pa.Table.from_pandas(block, preserve_index=False).schema.remove_metadata()
-                types = [pa.string() if pa.types.is_null(type) else type for type in found.types]
-                schema = pa.schema(list(zip(found.names, types, strict=True)))
-                writers.append(stack.enter_context(pq.ParquetWriter(file, schema)))
-            schema = writers[0].schema
-            writers[0].write_table(pa.Table.from_pandas(block, schema, preserve_index=False))
-
-        yield write
-
-
-@contextmanager
-def _progress(data_path: StrPath) -> Iterator[Callable[[int], None]]:
+def _progress(file: TableFile) -> Iterator[Callable[[int], None]]:
     """Yield a function that takes the number of new rows: a bar, on a terminal with rich."""
     with bar_on_stderr() as bar:
-        total = None if bar is None else tables.count_rows(data_path)
+        total = None if bar is None else file.n_rows()
         task = None if bar is None else bar.add_task("predicting", total=total)
         yield lambda n: None if bar is None else bar.advance(task, n)
-
-
-# ---------------------------------------------------------------------- command line
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``manyclass predict``."""
-    parser.add_argument("model", type=Path, help="a file that manyclass fit wrote")
-    parser.add_argument("data", type=Path, help="a .csv, .tsv or .parquet file")
-    parser.add_argument(
-        "-o", "--output", required=True, help="a .csv, .tsv or .parquet file, or - for stdout"
-    )
-    parser.add_argument("--id", metavar="COLUMN", help="a column to copy to the output")
-    parser.add_argument(
-        "--block-rows", type=int, default=50_000, help="rows in memory (default: 50000)"
-    )
-    parser.add_argument(
-        "--trust", action="append", default=[], metavar="TYPE", help="a further type to load"
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -324,9 +325,13 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.data,
             arguments.output,
             block_rows=arguments.block_rows,
-            id_column=arguments.id,
+            id_columns=arguments.id or (),
+            keep_all=arguments.keep == "all",
+            top=arguments.top,
+            raw=arguments.raw,
             trusted=arguments.trust,
+            choices=Choices.of(arguments),
         )
     if arguments.output != STDOUT:
-        print(f"wrote {n} rows to {arguments.output}", file=sys.stderr)
+        say(f"wrote {n} rows to {arguments.output}", sys.stderr)
     return 0

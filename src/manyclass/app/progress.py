@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from manyclass.app.terminal import harmless, say
+
 if TYPE_CHECKING:
     from manyclass.app.compare import Step
 
@@ -19,7 +21,7 @@ def bar_on_stderr() -> Iterator[Any]:
         console = import_module("rich.console").Console(stderr=True)
     except ImportError:
         console = None
-    if console is None or not sys.stderr.isatty():
+    if console is None or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     with import_module("rich.progress").Progress(console=console, transient=True) as bar:
@@ -27,20 +29,19 @@ def bar_on_stderr() -> Iterator[Any]:
 
 
 @contextmanager
-def shown_on_stderr(n_candidates: int) -> Iterator[Callable[[Step], None]]:
+def shown_on_stderr() -> Iterator[Callable[[Step], None]]:
     """Yield a function to call after each fold: it moves a bar, or prints plain lines."""
     with bar_on_stderr() as bar:
-        task = None if bar is None else bar.add_task("", total=n_candidates)
+        task = None if bar is None else bar.add_task("", total=1.0)
 
         def advance(step: Step) -> None:
-            done = step.place + (1 if step.failure else step.fold / step.n_folds)
-            bar.update(task, description=step.name, completed=done)
+            bar.update(task, description=harmless(step.name), completed=step.done)
 
         yield _plain_line if bar is None else advance
 
 
 def _plain_line(step: Step) -> None:
     if step.failure is not None:
-        print(f"  {step.name} failed: {step.failure}", file=sys.stderr)
+        say(f"  {step.name} failed: {step.failure}", sys.stderr)
     elif step.fold == step.n_folds:
-        print(f"  {step.name}: {step.n_folds} folds in {step.seconds:.1f} s", file=sys.stderr)
+        say(f"  {step.name}: {step.n_folds} folds in {step.seconds:.1f} s", sys.stderr)

@@ -44,6 +44,11 @@ def one_line(message: str, most: int = 300) -> str:
     return text if len(text) <= most else text[: most - 1] + ELLIPSIS
 
 
+def listed(names: Sequence[str], word: str = "and") -> str:
+    """Join names for a sentence."""
+    return f" {word} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Align columns for a terminal: the first to the left, the others to the right."""
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]

@@ -1,8 +1,9 @@
-"""Signals end the command line in order: with the right exit code, and without stray files.
+"""Interrupts end the command line in order: no traceback, the right exit code, no stray files.
 
 Signals such as that of ``kill`` end a process at once, and the processes and files of joblib stay
 behind. Here they raise an exception, as Ctrl-C does. Only the command line and the experiments use
-this module. A library leaves signals alone.
+this module. A library leaves signals alone. It imports little: interrupts are in order from the
+first moment on.
 """
 
 from __future__ import annotations
@@ -14,12 +15,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from shutil import disk_usage
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from weakref import ref
-
-from joblib import parallel_config
 
 ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -30,6 +28,10 @@ class Terminated(KeyboardInterrupt):
 
 class Interrupted(KeyboardInterrupt):
     """An interrupt by Ctrl-C. Unlike Python's own it can have weak references."""
+
+
+class Stopped(KeyboardInterrupt):
+    """An interrupt after which something was kept; its argument says what."""
 
 
 class _Listener:
@@ -64,6 +66,11 @@ class _Listener:
             number, Interrupted() if number == signal.SIGINT else Terminated(number)
         )
 
+    @property
+    def last(self) -> int | None:
+        """The number of the last signal, if there was one."""
+        return None if self._last is None else self._last[0]
+
     def leave(self) -> None:
         """Send no more signals."""
         self._left = True
@@ -94,31 +101,88 @@ def _send_to_main_thread(number: int) -> None:
 
 
 @contextmanager
-def ending_in_order(repeat_after: float = 0.5) -> Iterator[None]:
+def ending_in_order(repeat_after: float = 0.5, *, for_good: bool = False) -> Iterator[_Listener]:
     """Raise :class:`Terminated` in the main thread instead of ending the process at once.
 
     A second such signal ends the process at once. Signals that are ignored (``nohup``) or have a
     handler are left alone. Ctrl-C raises a ``KeyboardInterrupt`` as usual. If Python loses one of
-    these exceptions, it is raised again after at most ``repeat_after`` seconds.
+    these exceptions, it is raised again after at most ``repeat_after`` seconds. If this is the end
+    of the process (``for_good``), signals are ignored afterwards.
     """
     is_main = threading.current_thread() is threading.main_thread()
     before = {x: signal.getsignal(x) for x in (signal.SIGINT, *ENDINGS) if is_main}
     usual = {signal.SIGINT: signal.default_int_handler}
     ours = [x for x, handler in before.items() if handler is usual.get(x, signal.SIG_DFL)]
-    listener = _Listener(repeat_after)
+    listener, hook = _Listener(repeat_after), sys.unraisablehook
+    sys.unraisablehook = lambda lost: None if _is_interrupt(lost.exc_value) else hook(lost)
     for number in ours:
         signal.signal(number, listener.hear)
     try:
-        yield
+        yield listener
     finally:
         listener.leave()
         for number in ours:
-            signal.signal(number, before[number])
+            signal.signal(number, signal.SIG_IGN if for_good else before[number])
+        sys.unraisablehook = hook
 
 
-def exit_code(interrupt: KeyboardInterrupt) -> int:
-    """Return the exit code of a process that a signal ended: 128 plus its number."""
-    return 128 + int(interrupt.args[0] if isinstance(interrupt, Terminated) else signal.SIGINT)
+def _is_interrupt(error: BaseException | None) -> bool:
+    return isinstance(error, KeyboardInterrupt)
+
+
+def run_in_order(
+    prepare: Callable[[], tuple[str, Callable[[], int]]], kept: str, *, for_good: bool = False
+) -> int:
+    """Run a command and return its exit status; every end takes one line at most.
+
+    ``prepare`` returns the name of the command, which begins the line of an error, and the command.
+    ``kept`` says what is left after an interrupt; one with a text of its own says that instead.
+    """
+    name = ""
+    with ending_in_order(for_good=for_good) as listener:
+        try:
+            name, command = prepare()
+            remove_leftovers()
+            with registered_files():
+                return command()
+        except BrokenPipeError:  # the reader of the output has closed it, as "head" does
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return 0
+        except BaseException as error:
+            # After a signal, whatever comes out is its doing: libraries wrap it in their errors,
+            # and so does Python while a class is defined.
+            if listener.last is not None or _is_interrupt(error) or _is_interrupt(error.__cause__):
+                return _say_interrupted(error, listener.last, kept)
+            return _say_error(error, name)
+
+
+def _say_interrupted(error: BaseException, number: int | None, kept: str) -> int:
+    number = signal.SIGINT if number is None else number
+    word = "interrupted" if number == signal.SIGINT else "terminated"
+    own = error.args[0] if isinstance(error, Stopped) else kept
+    _print(f"{word}; {own}")
+    return 128 + number
+
+
+def _say_error(error: BaseException, name: str) -> int:
+    if isinstance(error, SystemExit):
+        raise error
+    if isinstance(error, MemoryError):
+        _print(f"{name}: there is not enough memory. Use fewer rows, columns or processes.")
+    elif isinstance(error, ImportError | OSError | ValueError):
+        _print(f"{name}: {error}")
+    elif "start new thread" in str(error):
+        _print(f"{name}: the system starts no more threads. Raise its limits.")
+    else:
+        raise error
+    return 2
+
+
+def _print(text: str) -> None:
+    from manyclass.app.terminal import say
+
+    with suppress(OSError, ValueError):  # nobody can read it
+        say(text, sys.stderr)
 
 
 def end_process(status: int) -> None:
@@ -127,13 +191,33 @@ def end_process(status: int) -> None:
     Python waits for such a thread (see :mod:`manyclass._lib.interrupts`). After an interrupt the
     command line does not: it calls the exit functions and ends.
     """
-    if status > 128 and threading.active_count() > 1:
+    if status > 128:
         atexit._run_exitfuncs()
-        for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
             if stream is not None:
                 stream.flush()
+    if status > 128:
         os._exit(status)
     sys.exit(status)
+
+
+# ---------------------------------------------------------------------- processes and files
+
+MEMMAPS = "joblib_memmapping_folder_"
+
+
+def end_with_parent(poll: float = 1.0) -> None:
+    """Leave interrupts of a worker process to its parent, and end when the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(poll)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
@@ -148,6 +232,8 @@ def registered_files(folder: str = "/dev/shm", room: int = 2_000_000_000) -> Ite
     if "JOBLIB_TEMP_FOLDER" in os.environ or not _has_room(folder, room):
         yield
         return
+    from joblib import parallel_config
+
     with parallel_config(temp_folder=folder):
         yield
 
@@ -155,6 +241,30 @@ def registered_files(folder: str = "/dev/shm", room: int = 2_000_000_000) -> Ite
 def _has_room(folder: str, room: int) -> bool:
     """Return whether joblib would choose this folder."""
     try:
-        return os.access(folder, os.W_OK) and disk_usage(folder).free > room
-    except OSError:
+        system = os.statvfs(folder)
+        return os.access(folder, os.W_OK) and system.f_bavail * system.f_frsize > room
+    except (OSError, AttributeError):
         return False
+
+
+def remove_leftovers(folder: str = "/dev/shm") -> None:
+    """Remove joblib's folders of this user's processes that were killed."""
+    with suppress(OSError, AttributeError):
+        for entry in os.scandir(os.environ.get("JOBLIB_TEMP_FOLDER", folder)):
+            number = entry.name.removeprefix(MEMMAPS).partition("_")[0]
+            if not entry.name.startswith(MEMMAPS) or not number.isdecimal():
+                continue
+            if entry.stat(follow_symlinks=False).st_uid == os.getuid() and not _runs(int(number)):
+                from shutil import rmtree
+
+                rmtree(entry.path, ignore_errors=True)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 from sklearn.base import BaseEstimator
 
 import manyclass
+from manyclass.app.arguments import BASELINE
 from manyclass.app.leaderboard import Entry, Leaderboard
-from manyclass.app.measuring import METRICS
+from manyclass.app.scoring import USUAL
+from manyclass.app.tables import Choices
 
 
 class Source(NamedTuple):
@@ -18,15 +20,17 @@ class Source(NamedTuple):
 
     name: str
     """A file, or the name of a data set."""
-    target: str | None = None
-    """The column of classes, if the user named it."""
     rows: int | None = None
     """The number of rows that were sampled, if any."""
+    choices: Choices = Choices()
+    """What the user said about the table."""
 
 
 def program(board: Leaderboard, source: Source | None = None) -> str:
     """Write a program that repeats a comparison and fits the best candidate on all rows."""
-    entries = sorted(board, key=lambda entry: entry.name)
+    entries = sorted(
+        (entry for entry in board if entry.name != BASELINE), key=lambda entry: entry.name
+    )
     limited = any(entry.candidate.most_rows is not None for entry in entries)
     lines = [
         *_data(source, board),
@@ -36,8 +40,8 @@ def program(board: Leaderboard, source: Source | None = None) -> str:
         "    candidates=[" if limited else "    candidates={",
         *(_candidate(entry, limited) for entry in entries),
         "    ]," if limited else "    },",
-        f"    cv={len(board.folds)},",
-        *([] if board.metrics == tuple(METRICS) else [f"    metrics={board.metrics!r},"]),
+        f"    cv={_cv(board, source)}",
+        *([] if board.metrics == USUAL else [f"    metrics={board.metrics!r},"]),
         f"    random_state={board.random_state!r},",
         ")",
         "print(board)",
@@ -55,11 +59,22 @@ def _data(source: Source | None, board: Leaderboard) -> list[str]:
     if source is None:
         n, d = board.description.n_rows, board.description.n_columns
         return [f"X, y = ...  # a DataFrame of {n} rows and {d} columns, and its classes"]
-    target = "" if source.target is None else f", target={source.target!r}"
-    lines = [f"X, y = read_table({source.name!r}{target})"]
+    said = {
+        name: value
+        for name, value in vars(source.choices).items()
+        if value and name not in ("groups", "split_column")
+    }
+    options = "".join(f", {name}={value!r}" for name, value in said.items())
+    lines = [f"X, y = read_table({source.name!r}{options})"]
     if source.rows is not None:
         lines.append(f"X, y = sample(X, y, {source.rows}, random_state={board.random_state})")
     return lines
+
+
+def _cv(board: Leaderboard, source: Source | None) -> str:
+    if source is not None and (source.choices.groups or source.choices.split_column):
+        return "...,  # the folds that a column names"
+    return f"{len(board.folds)},"
 
 
 def _candidate(entry: Entry, limited: bool) -> str:
@@ -94,7 +109,7 @@ def _parts(estimator: Any) -> list[Any]:
 
 def _imports(entries: list[Entry], source: Source | None, limited: bool) -> list[str]:
     """Return the import statements, those of other packages first."""
-    names = defaultdict(set, {"manyclass.app.compare": {"compare"}})
+    names = defaultdict(set, {"manyclass": {"compare"}})
     if limited:
         names["manyclass.app.candidates"] = {"Candidate"}
     if source is not None:

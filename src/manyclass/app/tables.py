@@ -1,58 +1,93 @@
-"""Read tables from CSV, TSV and Parquet files, completely or a block of rows at a time.
-
-All faults of a file are found here, with a message of one line.
-"""
+"""Read a table for learning: features, classes, and the columns with a role of their own."""
 
 from __future__ import annotations
 
-import csv
-import gzip
 import re
-import zlib
-from collections.abc import Collection, Generator, Iterator
-from contextlib import closing, contextmanager, nullcontext
-from difflib import get_close_matches
-from importlib import import_module
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Collection, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from manyclass._lib.extras import import_extra
 from manyclass._lib.files import StrPath
-from manyclass._lib.messages import warn
+from manyclass._lib.messages import meant, warn
 from manyclass.app import bundled
-from manyclass.app.columns import MISSING, conform, import_pandas, kinds_of, shown
+from manyclass.app.columns import Layout, conform, import_pandas, layout_of
+from manyclass.app.formats import TableFile, open_table
+from manyclass.app.suspects import identifiers, leaks
 from manyclass.app.target import find_target, read_labels
+from manyclass.app.terminal import joined, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
-SUFFIXES = ".csv, .tsv, .csv.gz, .tsv.gz or .parquet"
 NAMELESS = re.compile(r"Unnamed: \d+|__index_level_\d+__")
 """The names that pandas gives to a column, or in Parquet an index, without a name."""
 
 
+@dataclass(frozen=True)
+class Choices:
+    """What the user said about a table: its columns, and how a text file is written."""
+
+    target: str | None = None
+    drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    groups: str | None = None
+    split_column: str | None = None
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+
+    @classmethod
+    def of(cls, arguments: Any) -> Choices:
+        """Take the options of a command line."""
+        values: dict[str, Any] = {
+            name: getattr(arguments, name, None) for name in cls.__dataclass_fields__
+        }
+        for name in ("drop", "categorical", "numeric"):
+            values[name] = tuple(values[name] or ())
+        return cls(**values)
+
+    def open(self, path: StrPath) -> TableFile:
+        """Open a file."""
+        return open_table(path, sep=self.sep, decimal=self.decimal, encoding=self.encoding)
+
+
+class Table(NamedTuple):
+    """A table that was read."""
+
+    X: pd.DataFrame
+    y: pd.Series
+    layout: Layout
+    groups: pd.Series | None
+    """Rows of the same group belong together."""
+    split: pd.Series | None
+    """Whether a row is for training or for a test."""
+    choices: Choices
+
+
 def read_table(
-    path_or_name: StrPath, *, target: str | None = None
+    path_or_name: StrPath, *, target: str | None = None, **choices: Any
 ) -> tuple[pd.DataFrame, pd.Series]:
     """Read features and classes from a file, or a data set by its name.
 
     Numbers become float64. Columns with other text are categories; ``true`` and ``false`` become
-    the categories ``True`` and ``False``. A column of dates, such as 2024-12-31 or
-    2024-12-31T23:59, becomes datetime64. Classes are integers if all of them are, and text
-    otherwise. Columns without a name are probably row numbers: they are left out, with a warning.
+    the categories ``True`` and ``False``. A column of dates, such as 2024-12-31, 31.12.2024 or
+    Dec 31, 2024, becomes datetime64. Classes are integers if all of them are, and text
+    otherwise. Columns that number the rows are left out, with a warning.
 
     Parameters
     ----------
     path_or_name : str or path
-        A file that ends in .csv, .tsv, .csv.gz, .tsv.gz or .parquet, with column names in
-        the first line and in UTF-8; or the name of a bundled data set:
-        "breast-cancer", "digits", "iris" or "wine".
+        A file that ends in .csv, .tsv, .txt (also .gz or .zip), .parquet, .feather or .xlsx, with
+        column names in the first line; "-" for the standard input; or the name of a bundled data
+        set: "breast-cancer", "digits", "iris" or "wine".
     target : str, optional
         The column of classes. It may be omitted if one column, and only one, is called
         "target", "class", "label" or "y".
+    **choices
+        ``drop``, ``categorical`` and ``numeric``: sequences of columns to leave out, or to read as
+        categories or numbers. ``sep``, ``decimal`` and ``encoding`` of a text file; they are found
+        if they are not given.
 
     Returns
     -------
@@ -75,19 +110,34 @@ def read_table(
     >>> X.shape, y.unique().tolist()
     ((150, 4), ['setosa', 'versicolor', 'virginica'])
     """
-    if str(path_or_name) in bundled.BUNDLED:
-        return bundled.load(str(path_or_name), target)
-    path = _existing(path_or_name)
-    names = column_names(path)
-    label = find_target(names, target, path)
-    frame = _read_whole(path, text=[label])
+    table = read(path_or_name, Choices(target=target, **choices))
+    return table.X, table.y
+
+
+def read(path: StrPath, choices: Choices) -> Table:
+    """Read a table as the user chose; see :func:`read_table`."""
+    file = choices.open(path)
+    if isinstance(file.name, str) and file.name in bundled.BUNDLED:
+        bundled.check_target(file.name, choices.target)
+    label = find_target(file.names, choices.target, file.name)
+    roles = [name for name in (choices.groups, choices.split_column) if name is not None]
+    _check_names(choices, file, label)
+    frame = file.whole(text=[label, *roles, *choices.categorical])
     if len(frame) == 0:
-        raise ValueError(f"{path} has column names but no rows: there is nothing to learn from.")
-    y = read_labels(frame.pop(label), path)
-    frame = _without_row_numbers(frame, path)
+        raise ValueError(f"{file.name} has column names but no rows: nothing to learn from.")
+    y = read_labels(frame.pop(label), file.name)
+    groups, split = (
+        None if name is None else _without_gaps(frame[name], file.name)
+        for name in (choices.groups, choices.split_column)
+    )
+    frame = frame.drop(columns=[*dict.fromkeys(roles), *choices.drop])
+    frame = _without_row_numbers(frame, file.name, (*choices.numeric, *choices.categorical))
     if frame.shape[1] == 0:
-        raise ValueError(f"{path} has no column but the target {label!r}: add features.")
-    return conform(frame, kinds_of(frame)), y
+        raise ValueError(f"{file.name} has no column but the target {label!r}: add features.")
+    layout = layout_of(frame, categorical=choices.categorical, numeric=choices.numeric)
+    X = conform(frame, layout)
+    _warn_of_leaks(X, y)
+    return Table(X, y, layout, groups, split, choices)
 
 
 def read_blocks(
@@ -96,6 +146,7 @@ def read_blocks(
     rows: int = 50_000,
     numbers: Collection[str] = (),
     verbatim: Collection[str] = (),
+    choices: Choices = Choices(),
 ) -> Generator[pd.DataFrame, None, None]:
     r"""Read a file a block of rows at a time, in bounded memory.
 
@@ -113,6 +164,8 @@ def read_blocks(
         text in blocks where some field is not a number.
     verbatim : collection of str, default=()
         Columns of a text file without missing values: fields such as ``NA`` are text there.
+    choices : Choices
+        How a text file is written.
 
     Yields
     ------
@@ -131,233 +184,78 @@ def read_blocks(
     """
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows}.")
-    names = column_names(path)
-    if str(path) in bundled.BUNDLED:
-        X, y = bundled.load(str(path), None)
-        whole = X.assign(**{str(y.name): y})
-        yield from (whole.iloc[first : first + rows] for first in range(0, len(whole), rows))
-        return
-    path = _existing(path)
-    if _suffix(path) == ".parquet":
-        blocks = _parquet_blocks(path, rows)
-    else:
-        text: dict[str, type] = {
-            name: str for name in names if name not in numbers or name in verbatim
-        }
-        blocks = _text_blocks(path, rows, text, verbatim)
-    empty = True
-    with closing(blocks):  # closes the file if the caller stops early
-        for block in blocks:
-            empty = False
-            yield block
-    if empty:
-        yield import_pandas().DataFrame(columns=names, dtype=object)
+    file = choices.open(path)
+    parsed = set(numbers) - set(verbatim)
+    text = [name for name in file.names if name not in parsed]
+    yield from file.blocks(rows, text=text, verbatim=verbatim)
 
 
 def column_names(path: StrPath) -> list[str]:
     """Return the names of the columns of a file, all different."""
-    if str(path) in bundled.BUNDLED:
-        X, y = bundled.load(str(path), None)
-        return [*X.columns, str(y.name)]
-    path = _existing(path)
-    if _suffix(path) == ".parquet":
-        names = [str(name) for name in _parquet(path).schema_arrow.names]
-    else:
-        names = [name or f"Unnamed: {place}" for place, name in enumerate(_header(path))]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"{path} has columns of the same name: {shown(twice)}. Rename them.")
-    return names
+    return open_table(path).names
 
 
 def count_rows(path: StrPath) -> int:
-    """Return the number of rows of a file, and check every line of a text file.
+    """Return the number of rows of a file, and check every line of a text file."""
+    return open_table(path).n_rows()
 
-    A line with more or fewer fields than columns is an error, because parsers read it in different
-    ways. An empty line is no row, except in a table of one column: there it is a missing value.
-    """
-    if str(path) in bundled.BUNDLED:
-        return len(bundled.load(str(path), None)[1])
-    path = _existing(path)
-    if _suffix(path) == ".parquet":
-        return int(_parquet(path).metadata.num_rows)
-    n, width = 0, len(_header(path))
-    with _lines(path) as lines:
-        next(lines)
-        for fields in lines:
-            if len(fields) not in (0, width):
+
+def _check_names(choices: Choices, file: TableFile, label: str) -> None:
+    """Raise an error if an option names a column that is not there, or the target."""
+    known = set(file.names)
+    named = {
+        "--drop": choices.drop,
+        "--categorical": choices.categorical,
+        "--numeric": choices.numeric,
+        "--groups": [choices.groups] if choices.groups is not None else [],
+        "--split-column": [choices.split_column] if choices.split_column is not None else [],
+    }
+    for option, names in named.items():
+        for name in names:
+            if name not in known:
                 raise ValueError(
-                    f"{path} is broken at line {lines.line_num}: it has {len(fields)} fields, but "
-                    f"there are {width} columns. Put text with separators in quotes, or correct "
-                    "the line."
+                    f"{option}: {file.name} has no column {name!r}{meant(name, known)}."
                 )
-            n += bool(fields) or width == 1
-    return n
+            if name == label:
+                raise ValueError(f"{option}: {name!r} is the target.")
+    both = set(choices.categorical) & set(choices.numeric)
+    if both:
+        raise ValueError(f"{shown(sorted(both))} cannot be --categorical and --numeric.")
 
 
-def is_text(path: StrPath) -> bool:
-    """Return whether this is a text file with lines and fields."""
-    return str(path) not in bundled.BUNDLED and _suffix(Path(path)) in SEPARATORS
+def _without_gaps(column: pd.Series, name: str) -> pd.Series:
+    if column.isna().any():
+        row = int(column.isna().to_numpy().argmax()) + 1
+        raise ValueError(f"column {column.name!r} of {name} is empty in row {row}: fill it in.")
+    return column.map(str)
 
 
-def without_missing(fields: pd.Series) -> pd.Series:
-    """Return a column of text with NaN for missing values."""
-    return fields.mask(fields.isin(MISSING))
-
-
-# ---------------------------------------------------------------------- files
-
-
-def _existing(path: StrPath) -> Path:
-    path = Path(path)
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder, not a file.")
-    if not path.exists():
-        if path.suffix:
-            raise FileNotFoundError(f"there is no file {path}.")
-        close = get_close_matches(str(path), bundled.BUNDLED, n=1)
-        known = f". The data sets are {shown(bundled.BUNDLED)}"
-        meant = f" (did you mean {close[0]}?)" if close else known
-        raise FileNotFoundError(f"there is no file {path}, nor a data set of that name{meant}.")
-    if _suffix(path) not in (*SEPARATORS, ".parquet"):
-        raise ValueError(f"{path} is of no known kind. The name must end in {SUFFIXES}.")
-    if path.stat().st_size == 0:
-        raise ValueError(f"{path} is empty.")
-    return path
-
-
-def _suffix(path: Path) -> str:
-    name = path.name.lower()
-    return Path(name.removesuffix(".gz") if not name.endswith(".parquet.gz") else name).suffix
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Turn errors of the readers into messages of one line."""
-    import_pandas()
-    from pandas.errors import EmptyDataError, ParserError
-
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} is not in UTF-8 (it has the byte 0x{error.object[error.start]:02x}): save it "
-            "in UTF-8, or convert it with iconv -f ENCODING -t UTF-8."
-        ) from error
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path} is not a complete gzip file. Get a fresh copy.") from error
-    except (ParserError, EmptyDataError, csv.Error) as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{path} is broken: {reason}. Is there an open quote?") from error
-
-
-@contextmanager
-def _lines(path: Path) -> Iterator[Any]:
-    """Open a text file for its lines, split into fields."""
-    opened: IO[str]
-    kind = gzip.open if path.name.lower().endswith(".gz") else open
-    with _readable(path), kind(path, "rt", encoding="utf-8-sig", newline="") as opened:
-        yield csv.reader(opened, delimiter=SEPARATORS[_suffix(path)])
-
-
-def _header(path: Path) -> list[str]:
-    with _lines(path) as lines:
-        names: list[str] = next(lines, [])
-    if not names:
-        raise ValueError(f"{path} is empty, or its first line is. It must hold the column names.")
-    if len(names) == 1:
-        used = next((mark for mark in ";\t|," if mark in names[0]), None)
-        if used is not None:
-            raise ValueError(
-                f"{path} has one column only, {names[0]!r}: its fields seem to be separated by "
-                f"{used!r}. A .csv file has commas, a .tsv file has tabs."
-            )
-    return names
-
-
-def _text_blocks(
-    path: Path, rows: int | None, dtype: dict[str, type], verbatim: Collection[str] = ()
-) -> Generator[pd.DataFrame, None, None]:
-    """Yield the rows of a text file in blocks, or all at once if ``rows`` is None."""
-    pd = import_pandas()
-    count_rows(path)
-    names = column_names(path)
-    with _readable(path):
-        reader = pd.read_csv(
-            path,
-            sep=SEPARATORS[_suffix(path)],
-            header=0,
-            names=names,
-            index_col=False,
-            dtype=dtype,
-            na_values={name: list(MISSING) for name in names if name not in verbatim},
-            keep_default_na=False,
-            skip_blank_lines=len(names) > 1,
-            encoding="utf-8-sig",
-            low_memory=False,
-            chunksize=rows,
-        )
-        with nullcontext([reader]) if rows is None else reader as blocks:
-            for block in blocks:
-                yield _with_large_integers(block, [name for name in names if name not in dtype])
-
-
-def _with_large_integers(block: pd.DataFrame, names: Collection[str]) -> pd.DataFrame:
-    """Convert columns of numbers that pandas has left as text.
-
-    It does so for integers beyond 2**63 in a column with negative or missing numbers.
-    """
-    pd = import_pandas()
-    for name in names:
-        if pd.api.types.infer_dtype(block[name], skipna=True) != "string":
-            continue
-        block[name] = without_missing(block[name])
-        try:
-            block[name] = pd.to_numeric(block[name]).astype(np.float64)
-        except (TypeError, ValueError):  # some field is not a number
-            continue
-    return block
-
-
-def _parquet(path: Path) -> Any:
-    need = f"reading {path} needs"
-    pa, pq = import_extra("pyarrow", need), import_extra("pyarrow.parquet", need)
-    try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"{path} is damaged or not a Parquet file. Get a fresh copy.") from error
-
-
-def _parquet_blocks(path: Path, rows: int) -> Generator[pd.DataFrame, None, None]:
-    import_pandas()
-    file, pa = _parquet(path), import_module("pyarrow")
-    try:
-        with file:
-            for batch in file.iter_batches(batch_size=rows):
-                yield pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"{path} is damaged. Get a fresh copy.") from error
-
-
-def _read_whole(path: Path, text: Collection[str]) -> pd.DataFrame:
-    if _suffix(path) == ".parquet":
-        blocks = _parquet_blocks(path, 1_000_000)
-    else:
-        blocks = _text_blocks(path, None, dict.fromkeys(text, str))
-    pd = import_pandas()
-    read = list(blocks)
-    return pd.concat(read, ignore_index=True) if read else pd.DataFrame(columns=column_names(path))
-
-
-def _without_row_numbers(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Leave out columns without a name: pandas writes row numbers so.
+def _without_row_numbers(frame: pd.DataFrame, name: str, keep: Collection[str]) -> pd.DataFrame:
+    """Leave out columns that number or identify the rows.
 
     In a table that is sorted by class, they would be the best feature, and useless for new rows.
     """
-    nameless = [name for name in frame.columns if NAMELESS.fullmatch(name)]
+    nameless = [column for column in frame.columns if NAMELESS.fullmatch(column)]
     if nameless:
         warn(
-            f"{path} has {len(nameless)} column(s) without a name. They look like row numbers and "
+            f"{name} has {len(nameless)} column(s) without a name. They look like row numbers and "
             "are left out. Name them to use them."
         )
-    return frame.drop(columns=nameless)
+    frame = frame.drop(columns=nameless)
+    found = identifiers(frame, keep=keep)
+    if found and len(found) < frame.shape[1]:
+        listed = joined([f"{column!r} ({why})" for column, why in found.items()])
+        warn(f"columns left out: {listed}. --numeric COLUMN keeps one.")
+        frame = frame.drop(columns=list(found))
+    elif found:
+        warn(f"{shown(found)} looks like a row number: it will not help with new rows.")
+    return frame
+
+
+def _warn_of_leaks(X: pd.DataFrame, y: pd.Series) -> None:
+    places, _ = import_pandas().factorize(y)
+    for name, share in leaks(X, places).items():
+        warn(
+            f"column {name!r} alone tells the class of {100 * share:.1f} % of the rows. Is it "
+            f"known before the class is? If not, --drop {name!r}."
+        )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from manyclass._lib.messages import quoted
-from manyclass.app.columns import MISSING, import_pandas, shown
+from manyclass._lib.messages import quoted, warn
+from manyclass.app.columns import MISSING, import_pandas
+from manyclass.app.terminal import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +20,7 @@ TARGETS = ("target", "class", "label", "y")
 INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")  # as Python writes it, within 64 bits
 
 
-def find_target(names: list[str], target: str | None, path: Path) -> str:
+def find_target(names: list[str], target: str | None, path: str) -> str:
     """Return the name of the column that holds the classes, given or found."""
     if target is None:
         candidates = [name for name in names if name in TARGETS]
@@ -28,8 +28,8 @@ def find_target(names: list[str], target: str | None, path: Path) -> str:
             return candidates[0]
         found = f"has {shown(candidates)}" if candidates else f"has none of {shown(TARGETS)}"
         raise ValueError(
-            f"which column holds the classes? {path} {found}; name it with --target (in Python "
-            f"target=). Its columns are {shown(names)}."
+            f"which column holds the classes? {path} {found}; name it with --target. Its "
+            f"columns are {shown(names)}."
         )
     if target not in names:
         close = get_close_matches(target, names, n=3) or [
@@ -41,7 +41,7 @@ def find_target(names: list[str], target: str | None, path: Path) -> str:
 
 
 def read_labels(
-    column: pd.Series, path: Path, *, many: int = 50, continuous: float = 0.2, alone: float = 0.5
+    column: pd.Series, path: str, *, many: int = 50, continuous: float = 0.2, alone: float = 0.5
 ) -> pd.Series:
     """Return the classes as they were written, or raise an error that says what is wrong.
 
@@ -76,7 +76,24 @@ def read_labels(
             f"{where} has {n_classes} classes in {len(y)} rows, most of them alone: it looks like "
             "an identifier or a measurement. Choose another target."
         )
+    _warn_of_spellings(y)
     return y
+
+
+def _warn_of_spellings(y: pd.Series) -> None:
+    """Name classes that differ by case or blanks only."""
+    if y.dtype.kind in "iub":
+        return
+    spelt: dict[str, list[str]] = {}
+    for label in y.unique():
+        spelt.setdefault(" ".join(str(label).casefold().split()), []).append(str(label))
+    alike = [shown(sorted(labels)) for labels in spelt.values() if len(labels) > 1]
+    if alike:
+        more = f" (and {len(alike) - 3} more)" if len(alike) > 3 else ""
+        warn(
+            f"classes that differ by case or blanks only: {'; '.join(alike[:3])}{more}. They count "
+            "as different classes: correct them if they are the same."
+        )
 
 
 def _as_written(column: pd.Series) -> pd.Series:

@@ -2,9 +2,11 @@
 
 from manyclass.banks.base import Bank, ConstantModel, Evidence, Untrusted
 from manyclass.banks.fit import fit_bank, is_kernel_machine, read_by_bank, takes_any_rows
+from manyclass.banks.grouped import GroupBank, fit_groups
 from manyclass.banks.kinds import CENTRED, LOG_ODDS, MARGIN, PROBABILITY, ScoreKind, response_kind
 from manyclass.banks.linear import LinearBank
 from manyclass.banks.native import NativeBank, fit_native, is_multiclass
+from manyclass.banks.prefit import is_prefit, prefit_bank
 from manyclass.banks.svm.bank import KernelBank
 
 __all__ = [
@@ -15,15 +17,19 @@ __all__ = [
     "Bank",
     "ConstantModel",
     "Evidence",
+    "GroupBank",
     "KernelBank",
     "LinearBank",
     "NativeBank",
     "ScoreKind",
     "Untrusted",
     "fit_bank",
+    "fit_groups",
     "fit_native",
     "is_kernel_machine",
     "is_multiclass",
+    "is_prefit",
+    "prefit_bank",
     "read_by_bank",
     "response_kind",
     "takes_any_rows",

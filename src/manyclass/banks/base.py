@@ -167,6 +167,23 @@ class Bank:
         """
         raise Untrusted(f"{self._learner()} has no closed form for it")
 
+    def scores_by_folds(
+        self, X, y: Places, weights: Floats, columns: Flags, numbers: Places
+    ) -> Floats | None:
+        """Return scores (n, columns) of training rows, each by models without the row's fold.
+
+        Scores are NaN where a row takes no part in the column or is in no fold. None if the learner
+        has no faster way than to fit the folds.
+
+        Parameters
+        ----------
+        X, y, weights : as the bank was fitted on
+        columns : bool array of shape (l,)
+        numbers : int array of shape (n,)
+            Fold of each row, -1 for none.
+        """
+        return None
+
     def evidence(self, X, y: Places, code: Code, weights: Floats) -> Evidence:
         """Return the terms of every machine's objective, which measure its reliability.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from manyclass._lib.rows import (
 from manyclass._lib.sklearn import check_fit_params, n_samples
 from manyclass.banks.base import ConstantModel, PairwiseModel, check_square, overwrites, read_once
 from manyclass.banks.limits import Limits
+from manyclass.banks.logistic import fit_logistic, is_fitted_by_newton
 from manyclass.banks.repeats import distinct_rows
 
 
@@ -40,6 +41,7 @@ def fit_models(
     n_jobs: int | None = None,
     verbose: int = 0,
     limits: Limits | None = None,
+    report: Callable[[list[Any]], None] | None = None,
     one_thread_entries: int = 10_000_000,
 ) -> list[Any]:
     """Fit one clone of ``estimator`` per column; see :func:`manyclass.banks.fit_bank`.
@@ -61,12 +63,14 @@ def fit_models(
         X = by_rows(X)
     # The columns of one task share the rows that a pass over an X stored by columns takes out.
     each = {"per_worker": 1} if is_by_columns(X) else {}
+    newton = is_fitted_by_newton(estimator, X, code.shape[1], params)
     with threadpool_limits(1 if small else None, user_api="blas"):
         tasks = column_batches(code.shape[1], effective_n_jobs(n_jobs), **each)
-        shared = estimator, X, y, code, rows, order, ends, seeds, pairwise
+        shared = estimator, X, y, code, rows, order, ends, seeds, pairwise, newton
         batches = run_tasks(
-            _fit_columns, tasks, *shared, n_jobs=n_jobs, verbose=verbose, options=params
-        )
+            _fit_columns, tasks, *shared, n_jobs=n_jobs, verbose=verbose, options=params,
+            report=report,
+        )  # fmt: skip
     return [model for models in batches for model in models]
 
 
@@ -93,18 +97,33 @@ def _places_of_classes(y: Places, k: int) -> tuple[Places, Places]:
 
 
 def _fit_columns(
-    batch: slice, estimator, X, y, code, rows, order, ends, seeds, pairwise: bool, /, **params
+    batch: slice,
+    estimator,
+    X,
+    y,
+    code,
+    rows,
+    order,
+    ends,
+    seeds,
+    pairwise: bool,
+    newton: bool,
+    /,
+    **params,
 ) -> list[Any]:
     X = _aligned(X)
     if is_by_columns(X):
         task = batch, estimator, X, y, code, rows, order, ends, seeds
         return _fit_from_columns(*task, **params)
     models, of_class = [], np.split(order, ends[:-1])
+    names = [] if seeds is None else open_seeds(estimator)
     for b in range(*batch.indices(code.shape[1])):
         places = np.concatenate([of_class[c] for c in np.flatnonzero(code[:, b])])
         own = rows[np.sort(places)]
-        seed = None if seeds is None else seeds[b]
-        models.append(_fit_column(clone(estimator), X, y, code[:, b], own, params, seed, pairwise))
+        model = estimator if newton else clone(estimator)
+        if names and not newton:
+            model.set_params(**dict.fromkeys(names, int(seeds[b])))
+        models.append(_fit_column(model, X, y, code[:, b], own, params, pairwise, newton))
     return models
 
 
@@ -134,10 +153,10 @@ def _fit_from_columns(
     y, params = y[rows], check_fit_params(X, params, rows)
     order, ends = _places_of_classes(y, len(code))
     task = estimator, take_rows(X, rows), y, code, np.arange(len(rows)), order, ends, seeds
-    return _fit_columns(batch, *task, False, **params)
+    return _fit_columns(batch, *task, False, False, **params)
 
 
-def _fit_column(estimator, X, y, column, rows, params, seed, pairwise: bool):
+def _fit_column(estimator, X, y, column, rows, params, pairwise: bool, newton: bool):
     target = (column[y[rows]] > 0).astype(np.int64)
     weight = params.get("sample_weight")
     present = target if weight is None else target[np.asarray(weight)[rows] > 0]
@@ -145,7 +164,8 @@ def _fit_column(estimator, X, y, column, rows, params, seed, pairwise: bool):
         return ConstantModel(None)
     if (present == present[0]).all():
         return ConstantModel(bool(present[0]))
-    set_seed(estimator, seed)
+    if newton:
+        return fit_logistic(estimator, X[rows], target)
     sliced = check_fit_params(X, params, rows)
     fitted = estimator.fit(own_part(estimator, X, rows, pairwise), target, **sliced)
     return PairwiseModel(fitted, rows) if pairwise else fitted
@@ -159,11 +179,14 @@ def own_part(estimator, X, rows: Places, pairwise: bool):
 
 def set_seed(estimator, seed) -> None:
     """Set every ``random_state`` that is None, of the estimator and those within it."""
-    if seed is None:
-        return
-    open_seeds = [
+    if seed is not None:
+        estimator.set_params(**dict.fromkeys(open_seeds(estimator), int(seed)))
+
+
+def open_seeds(estimator) -> list[str]:
+    """Return the names of all parameters ``random_state`` that are None."""
+    return [
         name
         for name, value in estimator.get_params(deep=True).items()
         if (name == "random_state" or name.endswith("__random_state")) and value is None
     ]
-    estimator.set_params(**dict.fromkeys(open_seeds, int(seed)))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC, NuSVC
 
 from manyclass._lib.arrays import Code, Places
+from manyclass._lib.column_bar import ColumnBar
 from manyclass.banks.base import Bank
 from manyclass.banks.by_column import fit_models
 from manyclass.banks.kinds import MARGIN, ScoreKind
@@ -40,6 +41,7 @@ def fit_bank(
     factors: WeightFactors | None = None,
     borrow: bool = False,
     limits: Limits | None = None,
+    bar: ColumnBar | None = None,
 ) -> Bank:
     """Fit one binary model per column, on the classes that take part in it.
 
@@ -63,6 +65,7 @@ def fit_bank(
     borrow : whether support vectors may stay in X until ``own_rows`` of the bank is called; X must
         then come from :func:`read_by_bank`
     limits : sizes of blocks, and limits of memory and time, for support vector machines
+    bar : counts the columns as they are fitted
 
     Examples
     --------
@@ -82,13 +85,23 @@ def fit_bank(
     if _is_fitted_by_libsvm(estimator, kind, params):
         options |= {"factors": factors, "borrow": borrow, "limits": limits}
         weight = params.get("sample_weight")
-        return fit_kernel_bank(estimator, X, y, code, sample_weight=weight, **options)
+        kernel_bank = fit_kernel_bank(estimator, X, y, code, sample_weight=weight, **options)
+        return _counted(kernel_bank, code, bar)
     if "__manyclass_bank__" in vars(type(estimator)):
         bank = estimator.__manyclass_bank__(X, y, code, kind, fit_params=params, **options)
         if bank is not None:
-            return bank
-    models = fit_models(estimator, X, y, code, rows, params, seeds, n_jobs, verbose, limits)
+            return _counted(bank, code, bar)
+    report = None if bar is None else lambda models: bar.add(len(models))
+    task = estimator, X, y, code, rows, params, seeds, n_jobs, verbose, limits
+    models = fit_models(*task, report)
     return (LinearBank if LinearBank.holds(models) else Bank)(models, kind)
+
+
+def _counted(bank: Bank, code: Code, bar: ColumnBar | None) -> Bank:
+    """Return a bank whose columns were fitted all at once, after they have been counted."""
+    if bar is not None:
+        bar.add(code.shape[1])
+    return bank
 
 
 def read_by_bank(estimator, X, kind: ScoreKind, fit_params: Mapping[str, Any]):

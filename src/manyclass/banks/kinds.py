@@ -14,8 +14,8 @@ from scipy.special import expit
 
 from manyclass._lib.arrays import Floats
 
-# A choice: smaller probabilities are replaced by it in log-odds, which stay within +-27.7. It is
-# well above the rounding of 1 - r in float64, 1e-16.
+# A choice: in log-odds it takes the place of smaller probabilities, and of 0 where a model returns
+# logarithms: their small values mean more. It is well above the rounding of 1 - r, 1e-16.
 SMALLEST_PROBABILITY = 1e-12
 
 
@@ -73,7 +73,10 @@ class Margin(ScoreKind):
         return np.asarray(model.decision_function(X), dtype=np.float64).reshape(-1)
 
     def of_classes(self, model, X, n_classes):
-        """Return the class margins (n, k)."""
+        """Return the class margins (n, k); of a model with a single class, 1 for it, else -1."""
+        if len(model.classes_) == 1:
+            known = np.isin(np.arange(n_classes), model.classes_)
+            return np.tile(np.where(known, 1.0, -1.0), (X.shape[0], 1))
         f = np.asarray(model.decision_function(X), dtype=np.float64)
         f = np.stack([-f, f], axis=1) if f.ndim == 1 else f
         out = np.tile(f.min(axis=1, keepdims=True), (1, n_classes))
@@ -107,6 +110,15 @@ class LogOdds(ScoreKind):
     """log(r / (1 - r)), which a sigmoid is fitted to if the model has no margin."""
 
     name = "log-odds"
+
+    def of(self, model, X):
+        """Return the difference of ``predict_log_proba``: naive Bayes has exact far log-odds."""
+        if not hasattr(model, "predict_log_proba"):
+            return super().of(model, X)
+        with np.errstate(divide="ignore"):
+            logs = np.asarray(model.predict_log_proba(X), dtype=np.float64)
+        negative, positive = np.where(np.isneginf(logs), np.log(SMALLEST_PROBABILITY), logs).T
+        return positive - negative
 
     def of_probabilities(self, r):
         """Return the difference of the logarithms."""

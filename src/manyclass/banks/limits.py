@@ -25,12 +25,13 @@ class Limits:
 
     # ---------------------------------------------------------------- fitting
 
-    one_call: float = 1e8
-    """Up to so many products of numbers for the kernel of a pair, one call of LIBSVM fits all
-    pairs. Above, each pair is a call, which jobs share."""
-    sorted_bytes: int = 2**22
-    """Up to this size of X, rows are sorted by class before one call for all pairs, since LIBSVM
-    then reads a pair from two places in memory."""
+    small: int = 1000
+    """Up to so many samples, the kernel matrix of all of them is computed at once,"""
+    wide: int = 64
+    """and with more features than this, if ``cache_size`` allows it: matrix products are then
+    faster than single rows of the kernel. Measured on the shared sets."""
+    gram_parts: int = 16
+    """Parts of the rows of that matrix, at most, that are read one after the other."""
     copied_bytes: int = 2**20
     """Up to this size, X is copied where a copy is simplest."""
     repeated: float = 0.5
@@ -67,18 +68,3 @@ class Limits:
 
     score_bytes: float = 2**29
     """Scores of all columns; if they are larger, folds are used, which hold fewer of them."""
-    gram_bytes: float = 2**32
-    """Kernel matrix of a machine's free support vectors; if it is larger, folds are used."""
-    small_gram: int = 2**22
-    """Up to so many entries, a kernel matrix is computed at once: 32 MB."""
-    gram_parts: int = 8
-    """Parts of the rows of a kernel matrix, at most, that are read one after the other."""
-    span_entries: int = 2**22
-    """Entries of the kernel that are held besides those of the free support vectors: 32 MB."""
-    refits: int = 50
-    """Machines that are fitted again without a sample. Each takes about a millisecond, besides
-    its steps."""
-    refit_samples: int = 2048
-    """Samples of such a machine."""
-    refit_work: float = 1e8
-    """Steps of the solver times samples, of all of them: some tenths of a second."""

@@ -96,6 +96,7 @@ def fit_native(
 
 
 def is_multiclass(estimator) -> bool:
-    """Tell whether the estimator gives probabilities of many classes by itself."""
+    """Tell whether the estimator gives probabilities or margins of many classes by itself."""
     tags = get_tags(estimator).classifier_tags
-    return hasattr(estimator, "predict_proba") and tags is not None and tags.multi_class
+    has_scores = hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")
+    return has_scores and tags is not None and tags.multi_class

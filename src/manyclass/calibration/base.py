@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from manyclass._lib.arrays import Code, Flags, Floats
 from manyclass._lib.weights import HEAVIEST
+from manyclass.calibration.kernels.sides import describe_sides
 from manyclass.scores.out_of_sample import ColumnBlock, ColumnBlocks
 
 # Stands for infinity in arithmetic: the largest power of ten whose products with slopes below
@@ -31,7 +32,7 @@ class Calibration(ABC):
     name: ClassVar[str]
     """Its name as a parameter of classifiers, and in reports."""
     enough_of_a_class: ClassVar[float] = 100.0
-    """Average number of samples of a class from which it does not overfit its own scores. A choice:
+    """Samples of the rarest class from which it does not overfit its own scores. A choice:
     two or three parameters of a column hardly notice one of them more or less."""
 
     def fit(self, scores: Floats, sides: Code, weights: Floats) -> Calibration:
@@ -109,21 +110,14 @@ def sort_columns(block: ColumnBlock) -> tuple[Flags, Flags]:
     Two kinds of columns are neither. If all scores are infinite, the column is certain. If no
     sample has weight and all scores are 0, nothing was learned and the probability is 1/2.
     """
-    _, _, scores, sides, weights = block
-    if (weights > 0).all() and np.isfinite(scores).all():  # the usual case, and a fast test
-        opposed = (sides.min(axis=0) == -1) & (sides.max(axis=0) == 1)
-        if opposed.all():
-            return ~opposed, opposed
-    usable = block.usable()
-    positive, negative = usable & (sides > 0), usable & (sides < 0)
-    both = np.asarray(positive.any(axis=0) & negative.any(axis=0))
-    certain = np.asarray(usable.any(axis=0) & ~(usable & np.isfinite(scores)).any(axis=0))
-    takes_part, is_zero = sides != 0, scores == 0
-    weighted = (takes_part & (weights > 0)[:, None]).any(axis=0)
-    nonzero = ~(is_zero | np.isnan(scores)).all(axis=0)
-    exists = takes_part.any(axis=0) | is_zero.any(axis=0)
-    untrained = np.asarray(exists & ~weighted & ~nonzero)
-    return ~both & ~certain & ~untrained, both
+    found = np.zeros((6, block.scores.shape[1]), dtype=np.bool_)
+    scores, sides = plain(block.scores, np.float64), plain(block.sides, np.int8)
+    describe_sides(scores, sides, plain(block.weights, np.float64), *found)
+    positive, negative, finite, weighted, nonzero, exists = found
+    both = positive & negative
+    certain = (positive | negative) & ~finite
+    untrained = exists & ~weighted & ~nonzero
+    return ~(both | certain | untrained), both
 
 
 def pool_scores(blocks: ColumnBlocks, chosen: Flags, most: int = 2**20) -> Pooled:
@@ -160,4 +154,6 @@ def flat_log_odds(positive: Floats, negative: Floats) -> Floats:
 
 def plain(array, dtype) -> NDArray:
     """Return the array in C order and writable, which kernels are compiled for; copy if needed."""
+    if type(array) is np.ndarray and array.dtype == dtype and array.flags.carray:
+        return array  # np.require takes longer to find this out
     return np.require(array, dtype, ["C", "W"])

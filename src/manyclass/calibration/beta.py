@@ -94,4 +94,4 @@ def _fit(scores: Floats, sides: Code, weights: Floats, a: Floats, b: Floats, c: 
     # samples leave the parameters open, as they do if all scores of a column are equal.
     ridge = 0.1
     scores, sides = plain(scores, np.float64), plain(sides, np.int8)
-    fit_betas(scores, sides, plain(weights, np.float64), ridge, BOUND, 100, a, b, c)
+    fit_betas(scores, sides, plain(weights, np.float64), ridge, BOUND, a, b, c)

@@ -11,7 +11,7 @@ from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.weights import HEAVIEST
 from manyclass.calibration.base import Calibration
 from manyclass.calibration.crossfitting import crossfitted_probabilities, left_out_folds
-from manyclass.combiners.coupling.kernels.by_block import LOWEST
+from manyclass.combiners.coupling.kernels.transposed import LOWEST
 from manyclass.scores.out_of_sample import DenseScores, OutOfSampleScores
 
 # Standard errors by which two losses must differ to be told apart. A choice: the usual one.
@@ -136,14 +136,10 @@ def _row_losses(
 
     ``rows`` (m,) are in ascending order; ``sides`` (m, l) is 0 where there is no score.
     """
-    losses = np.zeros(len(rows))
-    for part, r in crossfitted_probabilities(method, scores, rows):
-        place = np.searchsorted(rows, part)
-        side = sides[place]
-        r = np.clip(r, LOWEST, 1.0 - LOWEST)
-        loss = -np.log(np.where(side > 0, r, 1.0 - r))
-        losses[place] = loss.sum(axis=1, where=side != 0)
-    return losses
+    _, r = crossfitted_probabilities(method, scores, rows)  # all of them: folds have all rows
+    r = np.clip(r, LOWEST, 1.0 - LOWEST)
+    losses = -np.log(np.where(sides > 0, r, 1.0 - r))
+    return losses.sum(axis=1, where=sides != 0)
 
 
 def _thinned(scores: OutOfSampleScores, most_entries: int, most_columns: int) -> DenseScores:

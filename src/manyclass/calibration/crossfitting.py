@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -31,20 +30,21 @@ def calibrate(
 
 def left_out_probabilities(
     calibration: Calibration | None, scores: OutOfSampleScores, rows: Places
-) -> Iterator[tuple[Places, Floats]]:
-    """Yield some rows at a time, and their probabilities by calibrations fitted without them.
+) -> tuple[Places, Floats]:
+    """Return rows, and their probabilities by calibrations fitted without them.
 
     A calibration overfits its own training scores: its probabilities for them are too good, and
-    a scaling fitted on these would be too confident. With enough samples of a class, on average,
-    the calibration of all samples is used, if it has few parameters.
+    a scaling fitted on these would be too confident. With enough samples of every class, the
+    calibration of all samples is used, if it has few parameters.
 
     ``calibration`` is fitted on all samples; None if the scores are probabilities. ``rows`` have
     scores in all columns. Rows that no fold leaves out are skipped, if there are others.
     """
     in_use = class_sizes(scores.y, len(scores.code), scores.weights)
-    enough = getattr(calibration, "enough_of_a_class", 0.0) * np.count_nonzero(in_use)
-    if calibration is None or in_use.sum() >= enough:
-        return _probabilities(calibration, scores, rows)
+    fewest = in_use.min(initial=np.inf, where=in_use > 0)
+    if calibration is None or fewest >= calibration.enough_of_a_class:
+        r = _read(scores, rows)
+        return rows, r if calibration is None else calibration.transform(r, out=r)
     return crossfitted_probabilities(type(calibration), scores, rows, otherwise=calibration)
 
 
@@ -54,8 +54,8 @@ def crossfitted_probabilities(
     rows: Places,
     *,
     otherwise: Calibration | None = None,
-) -> Iterator[tuple[Places, Floats]]:
-    """Yield some rows at a time, and their probabilities by calibrations fitted without them.
+) -> tuple[Places, Floats]:
+    """Return rows, and their probabilities by calibrations fitted without them.
 
     The folds are those that the scores come from, see
     :func:`~manyclass.scores.folds.folds_again`. Rows that no fold leaves out are skipped, such as
@@ -73,24 +73,29 @@ def crossfitted_probabilities(
     otherwise : Calibration, optional
         The calibration of all samples. By default it is fitted if it is needed.
     """
-    tests = [test for test in left_out_folds(scores) if np.isin(rows, test).any()]
-    if not tests:
+    folds, fold_of = left_out_folds(scores), np.full(len(scores.y), -1)
+    for number, test in enumerate(folds):
+        fold_of[test] = number
+    left_out = fold_of[rows] >= 0
+    if not left_out.any():
         otherwise = calibrate(method, scores) if otherwise is None else otherwise
-        yield from _probabilities(otherwise, scores, rows)
-    for test in tests:
-        others = scores.weights.copy()
-        others[test] = 0.0
-        without = calibrate(method, scores, others)
-        yield from _probabilities(without, scores, rows[np.isin(rows, test)])
+        r = _read(scores, rows)
+        return rows, otherwise.transform(r, out=r)
+    rows = rows[left_out]
+    r, numbers = _read(scores, rows), fold_of[rows]
+    for number, test in enumerate(folds):
+        places = np.flatnonzero(numbers == number)
+        if len(places) > 0:
+            others = scores.weights.copy()
+            others[test] = 0.0
+            r[places] = calibrate(method, scores, others).transform(r[places])
+    return rows, r
 
 
-def _probabilities(
-    calibration: Calibration | None, scores: OutOfSampleScores, rows: Places
-) -> Iterator[tuple[Places, Floats]]:
-    """Yield some rows at a time, and their calibrated scores."""
-    for block in row_blocks(rows, scores.n_columns):
-        r = scores[block]
-        yield block, r if calibration is None else calibration.transform(r, out=r)
+def _read(scores: OutOfSampleScores, rows: Places) -> Floats:
+    """Return scores (m, l), read some rows at a time."""
+    blocks = [scores[block] for block in row_blocks(rows, scores.n_columns)]
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
 def left_out_folds(scores: OutOfSampleScores) -> list[Places]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manyclass._lib.messages import quoted
+from manyclass._lib.messages import meant, quoted
 from manyclass.banks import (
     CENTRED,
     LOG_ODDS,
@@ -67,7 +67,7 @@ def make_plan(
     if calibration not in ("auto", None, *CALIBRATIONS):
         raise ValueError(
             f"calibration must be 'auto', None or one of {sorted(CALIBRATIONS)}, got "
-            f"{quoted(calibration)}."
+            f"{quoted(calibration)}{meant(calibration, CALIBRATIONS)}."
         )
     if combiner.learns and not source.gives_scores:
         raise ValueError(

@@ -14,7 +14,7 @@ from manyclass.calibration.base import (
     flat_log_odds,
     plain,
 )
-from manyclass.calibration.kernels.sigmoids import fit_sigmoids
+from manyclass.calibration.kernels.sigmoids import apply_sigmoids, fit_sigmoids
 
 
 class Sigmoid(Calibration):
@@ -45,38 +45,31 @@ class Sigmoid(Calibration):
         scores, sides = plain(block.scores, np.float64), plain(block.sides, np.int8)
         weights = plain(block.weights, np.float64)
         slopes, intercepts = self.slopes_[block.columns], self.intercepts_[block.columns]
-        fit_sigmoids(scores, sides, weights, 100, slopes, intercepts)
+        fit_sigmoids(scores, sides, weights, slopes, intercepts)
 
     def _fit_empty_columns(self, empty, pooled):
         slope, intercept = np.empty(1), np.empty(1)
         f, side, weight = pooled
-        fit_sigmoids(f[:, None], side[:, None], weight, 100, slope, intercept)
+        fit_sigmoids(f[:, None], side[:, None], weight, slope, intercept)
         self.slopes_[empty], self.intercepts_[empty] = slope, intercept
 
     def enforce_monotone(self, positive, negative):
         """Replace decreasing sigmoids by the share of the positive side, with a tiny slope."""
         falls = self.slopes_ > 0.0
+        if not falls.any():
+            return
         self.slopes_[falls] = -FAINTEST
         self.intercepts_[falls] = -flat_log_odds(positive[falls], negative[falls])
 
     def transform(self, scores, out=None):
         """Apply the sigmoids."""
         r = np.empty(scores.shape) if out is None else out
-        rows = max(1, CACHED_ENTRIES // scores.shape[1])
-        with np.errstate(over="ignore"):
-            for first in range(0, len(scores), rows):
-                block = r[first : first + rows]
-                np.clip(scores[first : first + rows], -FARTHEST, FARTHEST, out=block)
-                self._prepare(block)
-                block *= self.slopes_
-                block += self.intercepts_
-                np.exp(block, out=block)
-                block += 1.0
-                np.reciprocal(block, out=block)
+        apply_sigmoids(self._prepared(scores), self.slopes_, self.intercepts_, FARTHEST, r)
         return r
 
-    def _prepare(self, scores: Floats) -> None:
-        """Change scores in place before the sigmoids are applied."""
+    def _prepared(self, scores: Floats) -> Floats:
+        """Return what the sigmoids are applied to."""
+        return plain(scores, np.float64)
 
 
 class RobustSigmoid(Sigmoid):
@@ -119,8 +112,8 @@ class RobustSigmoid(Sigmoid):
         self.limits_[empty] = limits
         super()._fit_empty_columns(empty, (compress_tails(f, limits)[:, 0], side, weight))
 
-    def _prepare(self, scores):
-        compress_tails(scores, self.limits_, out=scores)
+    def _prepared(self, scores):
+        return compress_tails(np.clip(scores, -FARTHEST, FARTHEST), self.limits_)
 
 
 def median_sizes(scores: Floats, usable: Flags, weights: Floats) -> Floats:

@@ -1,15 +1,18 @@
-"""Codes that only depend on the number of classes, and all codes by name."""
+"""Codes that only depend on the number of classes, all codes by name, and codes from anything."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from inspect import signature
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from manyclass._lib.messages import quoted
-from manyclass.codes.checks import Code, check_integer, check_k, check_size
+from manyclass._lib.messages import meant, quoted
+from manyclass.codes.checks import Code, check_code, check_integer, check_k, check_size
 from manyclass.codes.random import Seed, dense_random, sparse_random
+from manyclass.codes.trees import ClassTrees, QAry
 
 _SMALLER = (
     "Use one-vs-rest (up to 46,340 classes), or sparse-random, whose columns are 15 log2(k). Merge "
@@ -151,8 +154,44 @@ _FAMILIES = {
 }
 
 NAMES = tuple(_FAMILIES)
+FROM_DATA: dict[str, type] = {"class-trees": ClassTrees, "q-ary": QAry}
+"""Codes that are built from training data, by name."""
 NATIVE = "native"
 """The name of no code: the learner's own multiclass model."""
+
+
+def is_from_data(code: Any) -> bool:
+    """Return whether a code is built from training data: a name, or an object with ``build``."""
+    return code in FROM_DATA if isinstance(code, str) else hasattr(code, "build")
+
+
+def is_grouped(code: Any) -> bool:
+    """Return whether each node of a code is a multiclass problem, for one multiclass model."""
+    found = FROM_DATA.get(code) if isinstance(code, str) else code
+    return bool(getattr(found, "grouped", False))
+
+
+def make_code(
+    code: Any, X: Any, y: ArrayLike, k: int, random_state: Seed = None, sample_weight=None
+) -> Code:
+    """Return the matrix of a code in any form; see :class:`~manyclass.CoupledClassifier`.
+
+    Only objects with a method ``build(X, y, k, random_state)`` look at the training data. They get
+    ``sample_weight`` if the method has a parameter of that name.
+    """
+    if isinstance(code, str):
+        if k == 2 and code in (*NAMES, *FROM_DATA, NATIVE):  # all are the same single problem
+            return one_vs_one(2)
+        if code == NATIVE:  # the learner's scores of each class against the rest
+            return one_vs_rest(k)
+        if not is_from_data(code):
+            return by_name(code, k, random_state)
+        code = FROM_DATA[code]()
+    if is_from_data(code):
+        weighted = "sample_weight" in signature(code.build).parameters
+        options = {"sample_weight": sample_weight} if weighted else {}
+        return check_code(code.build(X, y, k, random_state, **options), n_classes=k)
+    return check_code(code(k) if callable(code) else code, n_classes=k)
 
 
 def by_name(name: str, k: int, random_state: Seed = None) -> Code:
@@ -229,7 +268,15 @@ def _least_k(columns_for: Callable[[int], int], n_columns: int) -> int:
 
 
 def _family(name: str) -> _Family:
+    if isinstance(name, str) and name in FROM_DATA:
+        raise ValueError(
+            f"a {name} code is built from training data: use codes.class_trees(X, y), or pass "
+            f"code={name!r} to CoupledClassifier."
+        )
     if not isinstance(name, str) or name not in _FAMILIES:
-        known = ", ".join(NAMES)
-        raise ValueError(f"unknown code {quoted(name)}: pass a code matrix or one of {known}.")
+        known = [*NAMES, *FROM_DATA]
+        raise ValueError(
+            f"unknown code {quoted(name)}{meant(name, known)}: pass a code matrix or one of "
+            f"{', '.join(known)}."
+        )
     return _FAMILIES[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from numbers import Integral
 from typing import Any
 
@@ -144,20 +145,26 @@ def pair_columns(code: Code) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | Non
     k, n_columns = code.shape
     if n_columns != k * (k - 1) // 2:
         return None
-    columns = np.arange(n_columns)
-    first, second = np.triu_indices(k, 1)
+    first, second, columns = _all_pairs(k)
     # The most frequent case has a fast path.
     in_order = (code[first, columns] == 1).all() and (code[second, columns] == -1).all()
     if in_order and np.count_nonzero(code) == 2 * n_columns:
-        return columns, np.zeros(n_columns, dtype=np.bool_)
+        return columns.copy(), np.zeros(n_columns, dtype=np.bool_)
     is_pair, i, j = pairs_among(code)
     if not is_pair.all():
         return None
     lower, higher = np.minimum(i, j), np.maximum(i, j)
     order = np.lexsort((higher, lower))
-    if not np.array_equal((lower[order], higher[order]), np.triu_indices(k, 1)):
+    if not np.array_equal((lower[order], higher[order]), (first, second)):
         return None
     return order, (i > j)[order]
+
+
+@lru_cache(maxsize=4)
+def _all_pairs(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Return both classes of all pairs, and their numbers. They take as long as coupling a row."""
+    first, second = np.triu_indices(k, 1)
+    return first, second, np.arange(len(first))
 
 
 def pairs_among(code: Code) -> tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]]:

@@ -18,7 +18,15 @@ from scipy.linalg import qr
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from manyclass.codes.checks import Code, as_ternary, lacks_a_sign, listing, pairs_among
+from manyclass.codes.checks import (
+    Code,
+    as_ternary,
+    lacks_a_sign,
+    listing,
+    pair_columns,
+    pairs_among,
+)
+from manyclass.codes.structure import find_trees
 
 _ZERO = 1e-9
 """Singular values below count as zero. The rows of the matrix have norm 1, so rounding errors are
@@ -52,6 +60,10 @@ def is_identifiable(code: ArrayLike) -> bool:
     matrix = as_ternary(code)
     if matrix.shape[1] < len(matrix) - 1:
         return False
+    if pair_columns(matrix) is not None:
+        return True
+    if find_trees(matrix) is not None:  # each node fixes the shares of its groups
+        return True
     gradient, _ = _reduced_gradient(matrix)
     return bool(np.linalg.matrix_rank(gradient, tol=_ZERO) == gradient.shape[1] - 1)
 

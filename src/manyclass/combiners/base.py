@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from manyclass import codes
-from manyclass._lib.messages import quoted
+from manyclass._lib.messages import meant, quoted
 from manyclass.combiners.ties import Array, Code, as_seed
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Combiner(BaseEstimator, ABC):
     """The name of this combiner."""
     takes: ClassVar[Literal["probabilities", "scores"]]
     """Whether :meth:`combine` takes binary probabilities or margins."""
-    accepts: ClassVar[Literal["any", "one-vs-one", "one-vs-rest"]] = "any"
+    accepts: ClassVar[Literal["any", "one-vs-one", "one-vs-rest", "class-trees"]] = "any"
     """The codes it is defined for."""
     gives_probabilities: ClassVar[bool]
     """Whether the values are a distribution over the classes."""
@@ -105,6 +105,7 @@ class Combiner(BaseEstimator, ABC):
             "any": lambda: True,
             "one-vs-one": lambda: codes.pair_columns(code) is not None,
             "one-vs-rest": lambda: codes.is_one_vs_rest(code),
+            "class-trees": lambda: codes.find_trees(code) is not None,
         }
         if not fits[self.accepts]():
             k, n_columns = code.shape
@@ -161,21 +162,24 @@ def resolve(combiner: str | Combiner) -> Combiner:
     if isinstance(combiner, str) and combiner in _REGISTRY:
         return _REGISTRY[combiner]()
     raise ValueError(
-        f"unknown combiner {quoted(combiner)}: pass a Combiner object, 'auto' or one of "
-        f"{', '.join(names())}."
+        f"unknown combiner {quoted(combiner)}{meant(combiner, names())}: pass a Combiner object, "
+        f"'auto' or one of {', '.join(names())}."
     )
 
 
 def resolve_for(combiner: str | Combiner, code: Code | None = None) -> Combiner:
     """Return the combiner of a name; "auto" means a coupling rule that is defined for the code.
 
-    It is δ2 of Wu, Lin & Weng for one-vs-one, and the minimum of the weighted divergence (kl) for
-    all other codes, or least squares if the code does not determine the class probabilities.
+    It is δ2 of Wu, Lin & Weng for one-vs-one, the product along paths for class trees, and the
+    minimum of the weighted divergence (kl) for all other codes, or least squares if the code does
+    not determine the class probabilities.
     """
     if not isinstance(combiner, str) or combiner != "auto":
         return resolve(combiner)
     if code is None or codes.pair_columns(code) is not None:
         return resolve("wlw2")
+    if codes.count_trees(code) > 0:
+        return resolve("tree-product")
     return resolve("kl" if codes.is_identifiable(code) else "least-squares")
 
 

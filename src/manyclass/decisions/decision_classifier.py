@@ -13,6 +13,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from manyclass._lib.documentation import link
 from manyclass._lib.labels import check_targets
 from manyclass._lib.messages import quoted
 from manyclass._lib.restoring import unchanged_on_error
@@ -196,6 +197,9 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         labels = classes if self.decisions is None else self.decisions
         rejects = self.reject_cost is not None
         return cost, decision_labels(labels, d, rejects, self.rejected, "decisions")
+
+    def _get_doc_link(self) -> str:
+        return link(type(self))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X):

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass import codes
 from manyclass.combiners import coupling
 from manyclass.combiners.base import Combiner
-from manyclass.combiners.coupling.kernels.by_block import LOWEST
+from manyclass.combiners.coupling.kernels.transposed import LOWEST
 from manyclass.combiners.softmax import SimplifiedSoftmax, Softmax, TrainedSoftmax
 from manyclass.onnx.elimination import solve_positive_definite, stationary
 from manyclass.onnx.graph import Graph, Piece, Unsupported
@@ -30,8 +31,8 @@ def plan_combiner(combiner: Combiner, code: Code, weights: Array) -> Piece:
     if type(combiner) in _PLANS:
         return _PLANS[type(combiner)](combiner, code, weights)
     remedy = (
-        "Use 'wlw2' on one-vs-one, 'normalize' on one-vs-rest and native or 'noniterative' on any "
-        "code"
+        "Use 'wlw2' on one-vs-one, 'normalize' on one-vs-rest and native, 'tree-product' on class "
+        "trees or 'noniterative' on any code"
     )
     if type(combiner) in ITERATIVE:
         raise Unsupported(
@@ -143,6 +144,24 @@ def _refregier_vallet(combiner: coupling.RefregierVallet, code: Code, weights: A
     return _of_logits(coef)
 
 
+def _tree_product(combiner: coupling.TreeProduct, code: Code, weights: Array) -> Piece:
+    """Soft-max of the mean over trees of the sums of logarithms along paths."""
+    trees = codes.find_trees(code)
+    assert trees is not None, "check_code has passed"
+    if len(trees.blocks) < code.shape[1]:
+        raise Unsupported(
+            f"the combiner {combiner.key!r} has a graph for nodes with two groups only, and this "
+            "code has more. Use code='class-trees'."
+        )
+    paths = _sides(code) / trees.n_trees
+
+    def piece(graph: Graph, r: str) -> str:
+        logs = graph.call("Log", _both(graph, r))
+        return graph.call("Softmax", graph.call("MatMul", paths, logs), axis=0)
+
+    return piece
+
+
 # ---------------------------------------------------------------- systems of k equations
 
 
@@ -200,6 +219,7 @@ _PLANS: dict[type[Combiner], Callable[[Any, Code, Array], Piece]] = {
     coupling.Normalize: _normalize,
     coupling.PriceEtAl: _pkpd,
     coupling.RefregierVallet: _refregier_vallet,
+    coupling.TreeProduct: _tree_product,
     SimplifiedSoftmax: _softmax,
     Softmax: _softmax,
     coupling.Vote: _vote,

@@ -17,7 +17,7 @@ from manyclass.classifier import CoupledBase
 from manyclass.onnx.calibration_ops import plan_calibration
 from manyclass.onnx.combiner_ops import plan_combiner
 from manyclass.onnx.graph import Graph, Piece, Unsupported, import_onnx
-from manyclass.onnx.native_ops import plan_native
+from manyclass.onnx.native_ops import plan_native, read_native
 from manyclass.onnx.scaler_ops import plan_scaler
 from manyclass.onnx.scaling_ops import ScalingPiece, plan_least, plan_scaling
 from manyclass.onnx.score_ops import plan_scores
@@ -121,7 +121,7 @@ class _Parts(NamedTuple):
     """Scores and calibration."""
     combiner: Piece
     native: list[Piece]
-    """The multiclass model whose probabilities the scaling uses, if there is one."""
+    """Scores of the multiclass model that the scaling uses, and their calibration, if any."""
     scaling: ScalingPiece
     least: Piece
     labels: Piece
@@ -130,9 +130,11 @@ class _Parts(NamedTuple):
         """Return class probabilities (k, n) of features (d, n)."""
         x = reduce(lambda value, piece: piece(graph, value), self.scalers, x)
         columns = reduce(lambda value, piece: piece(graph, value), self.columns, x)
-        others = [piece(graph, x) for piece in self.native]
-        p = self.scaling(graph, self.combiner(graph, columns), columns, others)
-        return self.least(graph, p)
+        p = self.combiner(graph, columns)
+        others: list[str] = []
+        if self.native:
+            columns, others = read_native(graph, columns, x, *self.native)
+        return self.least(graph, self.scaling(graph, p, columns, others))
 
 
 def _check_options(dtype: DTypeLike, opset: int, newest: int) -> None:
@@ -171,7 +173,6 @@ def _plan(steps: list[Any], classifier: Any) -> _Parts:
             reasons.append(f"- {reason}")
 
     code, d = classifier.code_, classifier.n_features_in_
-    natives = [] if classifier.native_ is None else [classifier.native_]
     pieces = _Parts(
         scalers=[planned(plan_scaler, step) for step in steps],
         columns=[
@@ -179,7 +180,12 @@ def _plan(steps: list[Any], classifier: Any) -> _Parts:
             planned(plan_calibration, classifier.calibration_),
         ],
         combiner=planned(plan_combiner, classifier.combiner_, code, classifier.weights_),
-        native=[planned(plan_native, bank, "Use with_native=False.") for bank in natives],
+        native=[]
+        if classifier.native_ is None
+        else [
+            planned(plan_native, classifier.native_, "Use with_native=False."),
+            planned(plan_calibration, classifier.native_calibration_),
+        ],
         scaling=planned(plan_scaling, classifier.scaling_),
         least=plan_least(classifier.least_proba_),
         labels=planned(_plan_labels, classifier.classes_),

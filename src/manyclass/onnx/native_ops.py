@@ -56,6 +56,19 @@ def plan_native(bank: NativeBank, remedy: str) -> Piece:
     return lambda graph, x: of_probabilities(graph, bank.kind, link(graph, margins(graph, x)))
 
 
+def read_native(
+    graph: Graph, columns: str, x: str, scores: Piece, calibration: Piece
+) -> tuple[str, list[str]]:
+    """Return the columns and the further class probabilities that a scaling reads.
+
+    See :func:`~manyclass.calibration.native_sources.sources`. Linear models have margins.
+    """
+    margins = scores(graph, x)
+    sides = calibration(graph, margins)
+    both = [_softmax(graph, margins), _normalised(graph, sides)]
+    return graph.call("Concat", columns, sides, axis=0), both
+
+
 def _link_of(model: Any) -> Callable[[Graph, str], str]:
     """Return how a linear model turns its margins into class probabilities."""
     if type(model) in (LinearDiscriminantAnalysis, LogisticRegression, LogisticRegressionCV):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from manyclass.onnx.graph import Graph, Piece, Unsupported
 from manyclass.scaling import Scaling, StructuredScaling, Temperature
-from manyclass.scaling.kernels.evidence import CLIP, LARGEST_LOG_ODDS
+from manyclass.scaling.kernels.features import CLIP, LARGEST_LOG_ODDS
 from manyclass.scaling.temperature import FLOOR
 
 Array = NDArray[np.float64]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
 
 from manyclass._lib.arrays import Floats, Places
+from manyclass.scaling.kernels.limited_memory import minimise_matrix
 
 
 def fit_matrix(
@@ -31,22 +31,8 @@ def fit_matrix(
     tol : float
         The search stops when a step reduces the objective by less than this.
     """
-    units, samples = 1.0 / np.sqrt(ridge), np.arange(len(y))
-    shares = sample_weight / sample_weight.sum()
-
-    def objective(v: Floats) -> tuple[float, Floats]:
-        logits = z + X @ (v.reshape(units.shape) * units)
-        logits -= logits.max(axis=1, keepdims=True)
-        reached = logits[samples, y]
-        p = np.exp(logits, out=logits)
-        total = p.sum(axis=1)
-        p *= (shares / total)[:, None]
-        p[samples, y] -= shares
-        gradient = (X.T @ p) * units
-        loss = shares @ (np.log(total) - reached)
-        return float(loss + v @ v), gradient.ravel() + 2.0 * v
-
-    options = {"maxiter": 500, "maxcor": 20, "ftol": tol, "gtol": 1e-7}
-    start = np.zeros(units.size)
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    return found.x.reshape(units.shape) * units
+    units = 1.0 / np.sqrt(ridge)
+    shares, v = sample_weight / sample_weight.sum(), np.empty(units.size)
+    z, X = np.ascontiguousarray(z.T), np.ascontiguousarray(X.T)  # loops over samples are long
+    minimise_matrix(z, X, y, shares, units.ravel(), tol, v)
+    return v.reshape(units.shape) * units

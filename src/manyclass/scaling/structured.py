@@ -10,18 +10,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from scipy.sparse import csr_array
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.arrays import Code, Floats, Places
-from manyclass.scaling.given import check_evidence, check_probabilities, check_training
-from manyclass.scaling.kernels.evidence import add_products, describe_columns, normalise, pool
+from manyclass.scaling.kernels.features import describe_columns, scale_rows
 from manyclass.scaling.matrix import fit_matrix
 from manyclass.scaling.pooling import RIDGE, fit_weights
 from manyclass.scaling.temperature import FLOOR, fit_temperature
+from manyclass.scaling.validation import check_evidence, check_probabilities, check_training
 
 # Ridge of the columns' effects, in units of k l / n. A choice among 0.1, 0.3 and 1 on random
 # splits of training parts: benchmarks/quality/choices.md.
@@ -30,8 +32,8 @@ COLUMNS_RIDGE = 0.3
 # leaves next to nothing of them, at the price of k l parameters.
 MOST_PER_SAMPLE = 10.0
 # The search stops when a step gains less than this in log-loss. Without columns the minimum is
-# exact. With many columns it is costly, and a dozen steps reach its log-loss on new data.
-MATRIX_TOL, COLUMNS_TOL = 1e-14, 1e-5
+# exact. With many columns the last digits are costly, and this reaches its log-loss on new data.
+MATRIX_TOL, COLUMNS_TOL = 1e-14, 1e-9
 
 
 class StructuredScaling(BaseEstimator):
@@ -108,7 +110,8 @@ class StructuredScaling(BaseEstimator):
         others : sequence of arrays of shape (n, k)
             Further class probabilities of the same samples, by other models.
         code : int8 array of shape (k, l), optional
-            The code matrix, if there are columns.
+            The code matrix, if there are columns. Columns that no class takes part in, all 0,
+            are further evidence: they have effects, but no part in the features of the classes.
 
         Returns
         -------
@@ -126,17 +129,20 @@ class StructuredScaling(BaseEstimator):
         """Do the same without checks; y are class indices."""
         z, log_odds = self.fit_pool(p, y, weights, columns=columns, others=others, code=code)
         n, k = float(weights.sum()), p.shape[1]
-        X = [z, np.ones((len(z), 1))]
         ridge = np.full((k + 1, k), k * (k - 1) / n)
         np.fill_diagonal(ridge, k / n)
         ridge[k] = k / n
-        tol = MATRIX_TOL
-        if log_odds is not None and log_odds.shape[1] * k <= MOST_PER_SAMPLE * n:
-            n_columns = log_odds.shape[1]
-            X.append(log_odds)
-            of_columns = np.full((n_columns, k), COLUMNS_RIDGE * k * n_columns / n)
-            ridge, tol = np.concatenate([ridge, of_columns]), COLUMNS_TOL
-        self.matrix_ = fit_matrix(z, np.hstack(X), y, weights, ridge, tol)
+        one = np.ones((len(z), 1))
+        per_sample = np.empty(0) if code is None else k * _group_sizes(code) / n
+        kept = per_sample <= MOST_PER_SAMPLE
+        if log_odds is None or not kept.any():
+            self.matrix_ = fit_matrix(z, np.hstack([z, one]), y, weights, ridge, MATRIX_TOL)
+            return self
+        of_columns = np.repeat(COLUMNS_RIDGE * per_sample[kept, None], k, axis=1)
+        X, ridge = np.hstack([z, one, log_odds[:, kept]]), np.concatenate([ridge, of_columns])
+        self.matrix_ = np.zeros((k + 1 + len(kept), k))
+        places = np.concatenate([np.ones(k + 1, dtype=np.bool_), kept])
+        self.matrix_[places] = fit_matrix(z, X, y, weights, ridge, COLUMNS_TOL)
         return self
 
     def fit_pool(
@@ -146,9 +152,7 @@ class StructuredScaling(BaseEstimator):
         self.classes_ = np.arange(p.shape[1])
         n, k = float(weights.sum()), p.shape[1]
         self.code_ = None if columns is None else code
-        if columns is not None:
-            sides = csr_array(code)
-            self._sides = sides.indptr, sides.indices, sides.data
+        self._sides = rows_of_code(self.code_, k)
         self.n_others_, self.share_ = len(others), 1.0 / (n + 1.0)
         counts = np.bincount(y, weights=weights, minlength=k)
         self.log_prior_ = np.log((counts + 1.0) / (n + k))
@@ -157,7 +161,7 @@ class StructuredScaling(BaseEstimator):
             self.weights_ = np.array([fit_temperature(p, y, weights)])
         else:
             self.weights_ = fit_weights(features, y, weights, RIDGE)
-        return self._pool(features), log_odds
+        return self._apply(np.empty((0, k)), p, columns, others), log_odds
 
     def pooled_losses(self, p: Floats, y: Places, weights: Floats, **evidence) -> Floats:
         """Return the log-loss of each sample after the first stage: five or six parameters."""
@@ -192,14 +196,15 @@ class StructuredScaling(BaseEstimator):
 
     def scale(self, p: Floats, *, columns=None, others=()) -> Floats:
         """Do the same without checks."""
-        features, log_odds = self._features(p, columns, others)
-        z, k = self._pool(features), p.shape[1]
-        logits = z + self.matrix_[k]
-        add_products(z, self.matrix_[:k], logits)
-        if len(self.matrix_) > k + 1:
-            add_products(log_odds, self.matrix_[k + 1 :], logits)
-        normalise(logits)
-        return logits
+        return self._apply(self.matrix_, p, columns, others)
+
+    def _apply(self, matrix: Floats, p: Floats, columns, others) -> Floats:
+        """Return scaled probabilities, or the centred logits if the matrix has no rows."""
+        sources = np.stack([p, *others]) if others else np.ascontiguousarray(p)[None]
+        columns = np.empty((len(p), 0)) if columns is None else np.ascontiguousarray(columns)
+        evidence, out = (sources, columns, *self._sides), np.empty(p.shape)
+        scale_rows(*evidence, self.weights_, self.log_prior_, self.share_, matrix, out)
+        return out
 
     def _features(self, p: Floats, columns, others) -> tuple[Floats, Floats | None]:
         """Return the sources (t, n, k) and the log-odds of the columns, if there are any."""
@@ -218,10 +223,19 @@ class StructuredScaling(BaseEstimator):
         describe_columns(columns, *self._sides, log_odds, features[first : first + 3])
         return features, log_odds
 
-    def _pool(self, features: Floats) -> Floats:
-        z = np.empty(features.shape[1:])
-        pool(features, self.weights_, self.share_, z)
-        return z
+
+def rows_of_code(code: Code | None, k: int) -> tuple[NDArray[Any], ...]:
+    """Return the rows of the code without zeros: where each begins, columns and sides (CSR)."""
+    code = np.empty((k, 0), dtype=np.int8) if code is None else code
+    rows, columns = np.nonzero(code)
+    start = np.searchsorted(rows, np.arange(k + 1)).astype(np.int32)
+    return start, columns.astype(np.int32), code[rows, columns]
+
+
+def _group_sizes(code: Code) -> Places:
+    """Return for each column how many are of its kind: of the code, or further evidence."""
+    of_code = code.any(axis=0)
+    return np.where(of_code, of_code.sum(), (~of_code).sum())
 
 
 def rows_for_scaling(k: int, n_columns: int) -> int:

@@ -8,10 +8,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.arrays import Floats, Places
-from manyclass.scaling.given import check_probabilities, check_training
+from manyclass.scaling.validation import check_probabilities, check_training
 
 # Spacing of float64 numbers at 1: smaller probabilities count as this much.
-FLOOR = np.finfo(np.float64).eps
+FLOOR = 2.0**-52
 # Bounds of the power. A choice: beyond them, a bad calibration is more likely than a good fit.
 TEMPERATURES = (0.05, 20.0)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import check_cv
 
 from manyclass._lib.arrays import Flags, Places
 from manyclass._lib.messages import some_quoted, warn
@@ -81,15 +80,26 @@ def stratified_folds(
     single = counts[y] == 1
     if warn:
         warn_single(y, classes)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        # Neighbouring rows are often similar, so rows are shuffled. StratifiedKFold's own
-        # shuffling would depend on the order of the classes.
-        order = np.random.RandomState(0).permutation(len(y))
-        splits = StratifiedKFold(n_splits).split(np.zeros(len(y)), y[order])
-        folds = [np.sort(order[test]) for _, test in splits]
-    held_out = [test[~single[test]] for test in folds]
-    return [(rows[np.setdiff1d(np.arange(len(y)), test)], rows[test]) for test in held_out]
+    # Neighbouring rows are often similar, so rows are shuffled. The folds of a class do not depend
+    # on the names of the others.
+    order, numbers = np.random.RandomState(0).permutation(len(y)), np.empty(len(y), dtype=np.intp)
+    numbers[order] = _fold_of_each(y[order], n_splits)
+    numbers[single] = -1
+    return [(rows[numbers != number], rows[numbers == number]) for number in range(n_splits)]
+
+
+def _fold_of_each(y: Places, n_folds: int) -> Places:
+    """Return the fold of each row: those of scikit-learn's ``StratifiedKFold``, in less time.
+
+    Sorted by class, rows are dealt to the folds in turn. The classes come in the order of their
+    first rows. Within a class, earlier rows are in earlier folds.
+    """
+    _, first, place = np.unique(y, return_index=True, return_inverse=True)
+    of_class = np.argsort(np.argsort(first))[place]
+    dealt, numbers = np.arange(len(y)) % n_folds, np.empty(len(y), dtype=np.intp)
+    by_class = np.argsort(of_class, kind="stable")
+    numbers[by_class] = dealt[np.lexsort((dealt, of_class[by_class]))]
+    return numbers
 
 
 def _as_indices(rows, n: int) -> Places:

@@ -12,7 +12,7 @@ import numpy as np
 from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass.banks import Bank, Untrusted
 from manyclass.scores.crossfit import CrossFittedScores
-from manyclass.scores.folds import FOLDS, stratified_folds
+from manyclass.scores.folds import FOLDS, fold_numbers, stratified_folds
 from manyclass.scores.out_of_sample import DenseScores, OutOfSampleScores
 
 FitPart = Callable[[Places | None, Flags | None], Bank]
@@ -55,8 +55,10 @@ def leave_one_out(
     row_weights = weights[rows] if row_weights is None else row_weights
     values, doubtful, reasons = _by_formula(bank, X, y, code, weights, rows)
     if values is not None and not doubtful.any():
-        return DenseScores(values, y[rows], code, row_weights), None
+        return _with_sources(DenseScores(values, y[rows], code, row_weights), bank, doubtful), None
     folds = stratified_folds(FOLDS, y, np.arange(len(code)), used=weights > 0, warn=False)
+    if values is not None and _refold(bank, X, y, weights, doubtful, folds, values, rows):
+        return _with_sources(DenseScores(values, y[rows], code, row_weights), bank, doubtful), None
     where = "" if values is None else f" in {doubtful.sum()} of {code.shape[1]} columns"
     remark = f"analytic leave-one-out is not used{where}: {'; '.join(reasons)}."
     instead = f" {len(folds)} folds are fitted instead; cv={FOLDS} does so without this warning."
@@ -79,6 +81,28 @@ def leave_one_out(
         _replace_columns(values, rows, refitted, np.flatnonzero(doubtful))
         remark += instead
     return DenseScores(values, y[rows], code, row_weights), remark
+
+
+def _refold(bank: Bank, X, y, weights, columns: Flags, folds, values: Floats, rows) -> bool:
+    """Replace values of some columns by scores of folds, if the bank can compute them by itself."""
+    numbers = fold_numbers(folds, len(y))
+    if numbers is None:
+        return False
+    found = bank.scores_by_folds(X, y, weights, columns, numbers)
+    if found is None:
+        return False
+    for column, scores in zip(np.flatnonzero(columns), found[rows].T, strict=True):
+        known = ~np.isnan(scores)
+        values[known, column] = scores[known]
+    return True
+
+
+def _with_sources(scores: DenseScores, bank: Bank, by_folds: Flags) -> DenseScores:
+    """Record how the scores of each column were computed."""
+    solved = getattr(bank, "n_solved", None)
+    refitted = np.zeros_like(by_folds) if solved is None else solved > 0
+    scores.sources = np.where(by_folds, "folds", np.where(refitted, "solver", "formula"))
+    return scores
 
 
 def _are_many(columns: Flags, few: int = 20, share: float = 0.05) -> bool:

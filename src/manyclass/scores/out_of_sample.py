@@ -52,6 +52,10 @@ class OutOfSampleScores(ABC):
         Number of the fold that left each row out, -1 for none. None if there is no such number.
     """
 
+    sources: NDArray[np.str_] | None = None
+    """How the scores of each column were computed: "formula", "solver" where some samples of the
+    column were left out by the solver, or "folds"; None if there was one way only."""
+
     def __init__(self, y: Places, code: Code, weights: Floats, fold_numbers: Places | None = None):
         self.y, self.code, self.weights, self.fold_numbers = y, code, weights, fold_numbers
 

@@ -12,28 +12,40 @@ import json
 import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
 
-import manyclass
 from manyclass._lib.extras import import_extra
 from manyclass._lib.files import StrPath, replace_file
 from manyclass._lib.messages import warn
 from manyclass.storage import _archive, identifiers
 from manyclass.storage._archive import MAX_BYTES
-from manyclass.storage._checks import check_arrays
+from manyclass.storage._checks import (
+    check_arrays,
+    check_by_trial,
+    check_numbers,
+    check_sparse_parts,
+)
 from manyclass.storage._parts import make_derived, without_derived
-from manyclass.storage.identifiers import TRUSTED, UnknownIdentifier, full_name
+from manyclass.storage._schema import NotLoaded, Refused
+from manyclass.storage._signature import check_signature, signed
+from manyclass.storage.identifiers import TRUSTED, full_name
 
 __all__ = ["TRUSTED", "load_model", "read_metadata", "save_model"]
 
 _NEED = "stored models need"
 
 
-def save_model(estimator, path: StrPath, *, metadata: Mapping[str, Any] | None = None) -> None:
+def save_model(
+    estimator,
+    path: StrPath,
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    key: bytes | None = None,
+) -> None:
     """Write a fitted estimator to a file. If that fails, the earlier file stays.
 
     Parameters
@@ -45,6 +57,9 @@ def save_model(estimator, path: StrPath, *, metadata: Mapping[str, Any] | None =
         folders are created.
     metadata : dict, optional
         Further values that JSON can hold. :func:`read_metadata` returns them.
+    key : bytes, optional
+        A secret of at least 16 bytes. The file is signed with it (HMAC, SHA-256), and
+        :func:`load_model` can check with the same key that nobody else has written or changed it.
 
     Warns
     -----
@@ -72,19 +87,26 @@ def save_model(estimator, path: StrPath, *, metadata: Mapping[str, Any] | None =
     skops.dump(without_derived(estimator), buffer, compression=zipfile.ZIP_STORED)
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.writestr(_archive.DESCRIPTION, description)
-    content = buffer.getvalue()
-    _warn_untrusted(_untrusted(skops, content, ()))
-    replace_file(
-        path, _archive.with_schema(content, identifiers.to_identifiers, zipfile.ZIP_DEFLATED)
+    _warn_untrusted(_untrusted(skops, buffer, ()))
+    content = _archive.with_schema(
+        buffer.getvalue(), identifiers.to_identifiers, zipfile.ZIP_DEFLATED
     )
+    replace_file(path, content if key is None else signed(content, key))
 
 
-def load_model(path: StrPath, *, trusted: Sequence[str] = (), max_bytes: int = MAX_BYTES):
+def load_model(
+    path: StrPath,
+    *,
+    trusted: Sequence[str] = (),
+    max_bytes: int = MAX_BYTES,
+    key: bytes | None = None,
+):
     """Read an estimator from a file that :func:`save_model` wrote.
 
-    Only trusted types are created: those of ``TRUSTED`` and those that skops trusts. They hold
-    numbers and do nothing else. No code comes from the file. The numbers come from its author:
-    the predictions of a stranger's model may be anything.
+    The whole file is checked before any object is created. Only trusted types are created: those
+    of ``TRUSTED`` and those that skops trusts. They hold numbers and do nothing else. No code
+    comes from the file. The numbers come from its author: the predictions of a stranger's model
+    may be anything.
 
     Parameters
     ----------
@@ -95,6 +117,9 @@ def load_model(path: StrPath, *, trusted: Sequence[str] = (), max_bytes: int = M
         types that you know: a type may run code when it is created.
     max_bytes : int, default=2**32
         Refuse files that take more bytes than this when they are unpacked.
+    key : bytes, optional
+        The secret that the file was signed with. A file without this signature is refused.
+        Without a key, signatures are not read.
 
     Returns
     -------
@@ -121,27 +146,22 @@ def load_model(path: StrPath, *, trusted: Sequence[str] = (), max_bytes: int = M
     """
     path = Path(path)
     skops = import_extra("skops.io", _NEED)
-    content = _archive.read_file(path, max_bytes)
-    description = _archive.parse_description(path, content)
-    _archive.check_versions(path, description)
+    with _archive.opened(path, max_bytes) as archive:
+        description = _archive.parse_description(path, archive)
+        _archive.check_versions(path, description)
+        try:
+            if key is not None:
+                check_signature(archive, key)
+            schema = _archive.checked_schema(archive, identifiers.to_places)
+            _check_trusted(_untrusted(skops, schema.without_content(), trusted))
+            with schema.copy(archive, max_bytes, records=bool(trusted)) as copy:
+                model = _construct(skops, copy, trusted)
+        except NotLoaded as error:
+            raise ValueError(f"{path} {error}") from None
+        except Exception as error:
+            raise _archive.damaged(path, error) from error
     _archive.warn_of_scikit_learn(description)
-    allowed = [full_name(name) for name in (*TRUSTED, *trusted)]
-    try:
-        content = _archive.with_schema(content, identifiers.to_places)
-        return _construct(skops, content, allowed)
-    except import_module("skops.io.exceptions").UntrustedTypesFoundException as error:
-        strange = _untrusted(skops, content, trusted)
-        raise ValueError(
-            f"{path} holds types that are not trusted: {', '.join(strange)}. If you trust them "
-            f"and the author of the file, pass trusted={strange!r} (--trust on the command line)."
-        ) from error
-    except UnknownIdentifier as error:
-        raise ValueError(
-            f"{path} holds {error}, which manyclass {manyclass.__version__} does not have. Update "
-            "manyclass, or fit the model again."
-        ) from error
-    except Exception as error:
-        raise _archive.damaged(path, error) from error
+    return model
 
 
 def read_metadata(path: StrPath, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
@@ -175,15 +195,27 @@ def read_metadata(path: StrPath, *, max_bytes: int = MAX_BYTES) -> dict[str, Any
     ('manyclass.CoupledSVC', [0, 1, 2], {'rows': 150})
     """
     path = Path(path)
-    description = _archive.parse_description(path, _archive.read_file(path, max_bytes))
+    with _archive.opened(path, max_bytes) as archive:
+        description = _archive.parse_description(path, archive)
     _archive.check_versions(path, description)
     return description
 
 
-def _untrusted(skops, content: bytes, trusted: Sequence[str]) -> list[str]:
+def _untrusted(skops, file: IO[bytes], trusted: Sequence[str]) -> list[str]:
     """Return the full names of the types in an archive that are not trusted."""
-    allowed = {full_name(name) for name in (*TRUSTED, *trusted)}
-    return sorted(set(skops.get_untrusted_types(data=content)) - allowed)
+    return sorted(set(skops.get_untrusted_types(file=file)) - set(_allowed(trusted)))
+
+
+def _allowed(trusted: Sequence[str]) -> list[str]:
+    return [full_name(name) for name in (*TRUSTED, *trusted)]
+
+
+def _check_trusted(strange: list[str]) -> None:
+    if strange:
+        raise NotLoaded(
+            f"holds types that are not trusted: {', '.join(strange)}. If you trust them and the "
+            f"author of the file, pass trusted={strange!r} (--trust on the command line)."
+        )
 
 
 def _warn_untrusted(strange: list[str]) -> None:
@@ -201,10 +233,15 @@ def _warn_untrusted(strange: list[str]) -> None:
         )
 
 
-def _construct(skops, content: bytes, trusted: list[str]):
-    with warnings.catch_warnings():  # load_model has warned once for all parts of the model
+def _construct(skops, file: IO[bytes], trusted: Sequence[str]):
+    with warnings.catch_warnings():  # load_model warns once for all parts of the model
         warnings.simplefilter("ignore", InconsistentVersionWarning)
-        model = skops.loads(content, trusted=trusted)
+        model = skops.load(file, trusted=_allowed(trusted))
+    if not isinstance(model, BaseEstimator):
+        raise Refused(f"it holds a {type(model).__name__}, which is no estimator")
+    check_sparse_parts(model)
+    check_numbers(model)
     make_derived(model)
     check_arrays(model)
+    check_by_trial(model)
     return model

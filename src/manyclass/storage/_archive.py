@@ -8,17 +8,22 @@ from __future__ import annotations
 import io
 import json
 import re
+import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import sklearn
 
 import manyclass
 from manyclass._lib.messages import warn
+from manyclass.storage._members import check_member
+from manyclass.storage._schema import Node, Refused, named_members, parse_schema
 from manyclass.storage.identifiers import identifier
 
 FORMAT = 1
@@ -26,6 +31,10 @@ FORMAT = 1
 DESCRIPTION = "manyclass.json"
 SCHEMA = "schema.json"  # skops names it so
 MAX_BYTES = 2**32  # a choice: 4 GB unpacked, more than a model in memory usually takes
+SPOOLED = 2**26  # a choice: smaller models (64 MB) are copied in memory, others on the disk
+# The schema of thousands of equal columns packs about 40 times. A text that packs more tightly than
+# PACKED times, and is larger than LEAST_TEXT bytes, is there to fill the memory. Choices.
+LEAST_TEXT, PACKED = 2**20, 100
 
 
 def describe(estimator, metadata: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -61,66 +70,139 @@ def _plain(classes) -> list[Any]:
     ]
 
 
-def read_file(path: Path, max_bytes: int) -> bytes:
-    """Return the content of a file, after a check of the size that it unpacks to."""
+@contextmanager
+def opened(path: Path, max_bytes: int) -> Iterator[zipfile.ZipFile]:
+    """Open the archive of a stored model, after a check of the size that it unpacks to."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}.")
     with open(path, "rb") as file:
-        content = file.read(max_bytes + 1)
-    if content[:1] == b"\x80":
+        _check_beginning(path, file.read(2))
+        try:
+            archive = zipfile.ZipFile(file)
+        except Exception as error:
+            raise damaged(path, error) from error
+        with archive:
+            _check_sizes(path, archive.infolist(), max_bytes)
+            yield archive
+
+
+def _check_beginning(path: Path, first: bytes) -> None:
+    if first[:1] == b"\x80":
         raise ValueError(
             f"{path} is a pickle. It was not loaded, because a pickle can run any code. Save the "
             "model with manyclass.storage.save_model."
         )
-    if content[:2] != b"PK":
+    if first != b"PK":
         raise ValueError(
             f"{path} is not a stored model. Make one with manyclass fit -o, or with "
             "manyclass.storage.save_model."
         )
-    sizes = _sizes(path, content) if len(content) <= max_bytes else {}
-    size = sum(sizes.values()) if sizes else path.stat().st_size
+
+
+def _check_sizes(path: Path, members: list[zipfile.ZipInfo], max_bytes: int) -> None:
+    """Check the sizes that the members declare; zipfile never reads more than that."""
+    names = {member.filename for member in members}
+    if len(names) < len(members):
+        raise damaged(path, ValueError("two members have the same name"))
+    size = sum(member.file_size for member in members)
     if size > max_bytes:
         raise ValueError(
             f"{path} would unpack to {size:,} bytes, more than {max_bytes:,}. It was not loaded. "
             "To load a model of that size, pass max_bytes."
         )
-    if DESCRIPTION not in sizes:
+    if DESCRIPTION not in names:
         raise ValueError(
             f"{path} is a zip archive but not a stored model, since it has no {DESCRIPTION}. Save "
             "the model with manyclass.storage.save_model."
         )
-    return content
+    for member in members:
+        if member.filename in (DESCRIPTION, SCHEMA):
+            if member.file_size > max(LEAST_TEXT, PACKED * member.compress_size):
+                raise damaged(path, Refused(f"{member.filename} is packed too tightly"))
 
 
-def _sizes(path: Path, content: bytes) -> dict[str, int]:
-    """Return the unpacked size of each member; zipfile never reads more than that."""
+def parse_description(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
+    """Return the description in an archive."""
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = archive.infolist()
+        text = archive.read(DESCRIPTION)
+        if text.count(b"[") + text.count(b"{") > LEAST_TEXT:
+            raise Refused(f"{DESCRIPTION} has too many brackets")
+        description = json.loads(text)
+        _check_description(description)
     except Exception as error:
         raise damaged(path, error) from error
-    names = [member.filename for member in members]
-    if len(set(names)) < len(names):
-        raise damaged(path, ValueError("two members have the same name"))
-    return {member.filename: member.file_size for member in members}
+    return description
 
 
-def parse_description(
-    path: Path, content: bytes, *, max_description: int = 2**26
-) -> dict[str, Any]:
-    """Return the description in an archive, which may have ``max_description`` bytes (64 MB)."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if archive.getinfo(DESCRIPTION).file_size > max_description:
-                raise ValueError(f"{DESCRIPTION} is too large")
-            description = json.loads(archive.read(DESCRIPTION))
-        number, versions = description["format"], description["versions"]
-        if type(number) is not int:
-            raise TypeError(f"the format in {DESCRIPTION} is not a whole number")
-        _major(versions["manyclass"])
-    except Exception as error:
-        raise damaged(path, error) from error
-    return dict(description)
+def _check_description(description: Any) -> None:
+    """Raise an error unless a description has the keys and the types of :func:`describe`."""
+    plain = bool | int | float | str
+    kinds: dict[str, Any] = {
+        "format": int,
+        "versions": dict,
+        "estimator": str,
+        "n_features": int | None,
+        "features": list | None,
+        "classes": list | None,
+        "metadata": dict,
+    }
+    if not isinstance(description, dict):
+        raise Refused(f"{DESCRIPTION} is no dictionary")
+    for key, kind in kinds.items():
+        value = description.get(key)
+        if not isinstance(value, kind) or (kind is not dict and isinstance(value, bool)):
+            raise Refused(f"{key!r} in {DESCRIPTION} is {str(value)[:40]!r}")
+    _major(description["versions"].get("manyclass", ""))
+    texts = [*description["versions"].values(), *(description["features"] or ())]
+    if not all(isinstance(text, str) for text in texts):
+        raise Refused(f"a version or a feature in {DESCRIPTION} is no text")
+    if not all(isinstance(label, plain) for label in description["classes"] or ()):
+        raise Refused(f"a class in {DESCRIPTION} is no number or text")
+
+
+@dataclass(frozen=True)
+class CheckedSchema:
+    """A schema whose nodes are valid, and the members that they name."""
+
+    text: bytes
+    members: dict[str, Node]
+
+    def without_content(self) -> IO[bytes]:
+        """Return an archive with empty members, which is enough to list the types in it."""
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr(SCHEMA, self.text)
+            for name in self.members:
+                archive.writestr(name, b"")
+        return file
+
+    @contextmanager
+    def copy(
+        self, archive: zipfile.ZipFile, max_bytes: int, *, records: bool
+    ) -> Iterator[IO[bytes]]:
+        """Copy the members of an archive, each after a check, to a temporary file.
+
+        The copy is what skops reads: it cannot change after the check. Only one member at a time
+        is in memory, unless all of them are small. For ``records`` see :func:`check_member`.
+        """
+        left = max_bytes
+        with tempfile.SpooledTemporaryFile(max_size=SPOOLED) as file:
+            with zipfile.ZipFile(file, "w") as copy:
+                copy.writestr(SCHEMA, self.text)
+                for name, node in self.members.items():
+                    data = archive.read(name)
+                    check_member(name, data, node, left, records=records)
+                    left -= len(data)
+                    copy.writestr(name, data)
+            file.seek(0)
+            yield file
+
+
+def checked_schema(archive: zipfile.ZipFile, translate: Callable[[bytes], bytes]) -> CheckedSchema:
+    """Check the schema of an archive, and translate it."""
+    text = archive.read(SCHEMA)
+    members = named_members(parse_schema(text))
+    return CheckedSchema(translate(text), members)
 
 
 def check_versions(path: Path, description: Mapping[str, Any]) -> None:

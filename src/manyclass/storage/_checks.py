@@ -5,37 +5,108 @@ A wrong number in a model gives wrong predictions. A wrong index or shape gives 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.compose import ColumnTransformer
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from sklearn.utils import get_tags
 
 from manyclass._lib.sklearn import n_samples
 from manyclass.banks.base import Bank
+from manyclass.banks.grouped import GroupBank
 from manyclass.banks.linear import LinearBank
 from manyclass.banks.native import NativeBank
+from manyclass.banks.prefit import PrefitModel
 from manyclass.banks.svm.bank import KernelBank
+from manyclass.banks.svm.groups import Group
+from manyclass.banks.svm.kernels import Kernel
+from manyclass.calibration import Calibration, Isotonic
 from manyclass.classifier import CoupledBase
+from manyclass.combiners.base import Combiner
 from manyclass.combiners.reliability import DynamicReliability
 from manyclass.learners import PairwiseNeighbors
-from manyclass.scaling import StructuredScaling
+from manyclass.scaling import Scaling, StructuredScaling, Temperature
+from manyclass.storage._members import check_sparse
 from manyclass.storage._parts import reachable
 
+MAY_BE_INFINITE = ("intercept", "intercepts_", "limits_", "tol")
+"""Attributes where infinity has a meaning: the constant score of a column without both sides."""
+_COMPUTED_WITH = (CoupledBase, Bank, Kernel, Group, Calibration, StructuredScaling, Temperature)
+_OF_NUMBERS = (Bank, Calibration, StructuredScaling, Temperature)
+_PREPARING = (Pipeline, ColumnTransformer, FunctionTransformer)
 LIBSVM_KERNELS = ("linear", "poly", "rbf", "sigmoid")  # these take samples, not a kernel matrix
+
+
+def check_sparse_parts(model) -> None:
+    """Raise a ``ValueError`` if a sparse matrix of a model has indices outside of it."""
+    for part in reachable(model):
+        if issparse(part):
+            check_sparse(part)
 
 
 def check_arrays(model) -> None:
     """Raise a ``ValueError`` if compiled code might read outside the arrays of a model."""
     for part in reachable(model):
-        if issparse(part):
-            part.check_format(full_check=True)
         for kinds, attribute, fits in CHECKS:
             known = getattr(part, "__dict__", ())
             if isinstance(part, kinds) and attribute in known and not fits(part):
                 raise ValueError(f"the arrays of {type(part).__name__} do not fit each other")
+
+
+def check_numbers(model) -> None:
+    """Raise a ``ValueError`` if a number that our own code computes with is not finite."""
+    for part in reachable(model):
+        if not isinstance(part, _COMPUTED_WITH):
+            continue
+        for name, value in vars(part).items():
+            if isinstance(part, _OF_NUMBERS) and name != "classes_" and _is_text(value):
+                raise ValueError(f"{name} of {type(part).__name__} holds no numbers")
+            for array in _floats_in(value):
+                infinite = name in MAY_BE_INFINITE and not np.isnan(array).any()
+                if not (infinite or np.isfinite(array).all()):
+                    raise ValueError(f"{name} of {type(part).__name__} has NaN or infinite numbers")
+
+
+def _is_text(value: Any) -> bool:
+    """Tell whether an attribute is an array of texts or dates: kernels would be compiled for it."""
+    return isinstance(value, np.ndarray) and value.dtype.kind not in "fiub"
+
+
+def _floats_in(value: Any) -> Iterator[NDArray]:
+    """Yield the arrays of floating-point numbers in an attribute."""
+    if issparse(value):
+        value = value.data
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _floats_in(part)
+    elif isinstance(value, float | np.floating | np.ndarray):
+        array = np.asarray(value)
+        if array.dtype.kind == "f":
+            yield array
+
+
+def check_by_trial(model) -> None:
+    """Predict a row of zeros, if learners take numbers: parts that do not fit raise an error."""
+    if not isinstance(model, CoupledBase) or hasattr(model, "feature_names_in_"):
+        return
+    if get_tags(model).input_tags.pairwise or not hasattr(model, "n_features_in_"):
+        return
+    if any(isinstance(part, _PREPARING) for part in reachable(model.bank_)):
+        return  # zeros may be no valid row
+    row = np.zeros((1, model.n_features_in_))
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        answer = model._class_values(row)
+    if answer.shape != (1, len(model.classes_)) or not np.isfinite(answer).all():
+        raise ValueError("its parts give no valid prediction")
 
 
 def _coupled(model) -> bool:
@@ -43,7 +114,14 @@ def _coupled(model) -> bool:
     k, l = model.code_.shape
     shapes = np.shape(model.classes_), np.shape(model.weights_), _n_columns(model.bank_)
     fits = model.code_.dtype == np.int8 and shapes == ((k,), (l,), l)
-    fits &= _scaled(model, k, l)
+    fits &= bool(((model.code_ >= -1) & (model.code_ <= 1)).all()) and bool(
+        (model.weights_ > 0).all()
+    )
+    least = model.least_proba_
+    fits &= least.shape == (k,) and bool((least >= 0).all()) and float(least.sum()) <= 1.0
+    fits &= isinstance(model.combiner_, Combiner)
+    fits &= isinstance(model.scaling_, Scaling | None)
+    fits &= _calibrated(model.calibration_, l) and _scaled(model, k, l)
     if isinstance(getattr(model, "reliability_", None), DynamicReliability):
         fits &= model.reliability_._sides.shape[1] == l
     if hasattr(model, "stream_"):
@@ -51,7 +129,23 @@ def _coupled(model) -> bool:
     return isinstance(model.bank_, Bank) and bool(fits)
 
 
+def _calibrated(calibration, l: int) -> bool:
+    """Check that a calibration has a curve for each column."""
+    if isinstance(calibration, Isotonic):
+        curves = calibration.curves_
+        return len(curves) == l and all(
+            len(x) == len(r) > 0
+            and bool((x[:-1] <= x[1:]).all())
+            and 0.0 <= min(r) <= max(r) <= 1.0
+            for x, r in curves
+        )
+    parameters = [] if calibration is None else vars(calibration).values()
+    return isinstance(calibration, Calibration | None) and all(p.shape == (l,) for p in parameters)
+
+
 def _n_columns(bank) -> int:
+    if isinstance(bank, GroupBank):  # two groups have one column
+        return sum(1 if part.n_classes == 2 else part.n_classes for part in bank.parts)
     return bank.n_classes if isinstance(bank, NativeBank) else len(bank.models)
 
 
@@ -61,8 +155,14 @@ def _scaled(model, k: int, l: int) -> bool:
     fits = native is None or (isinstance(native, NativeBank) and native.n_classes == k)
     if isinstance(scaling, StructuredScaling):
         shape = None if scaling.code_ is None else scaling.code_.shape
-        fits &= shape == (k, l) and scaling.n_others_ == (native is not None)
+        fits &= shape == (k, l + k * (native is not None))
+        fits &= scaling.n_others_ == 2 * (native is not None)
     return fits
+
+
+def _temperature(scaling) -> bool:
+    """Check that the power and the share can be applied."""
+    return scaling.power_ >= 0.0 and 0.0 <= scaling.share_ <= 1.0
 
 
 def _structured(scaling) -> bool:
@@ -73,6 +173,7 @@ def _structured(scaling) -> bool:
     sources += sources > 1  # the prior
     return (
         scaling.n_others_ >= 0
+        and 0.0 <= scaling.share_ <= 1.0
         and scaling.log_prior_.shape == (k,)
         and scaling.weights_.shape == (sources,)
         and (code is None or (code.dtype == np.int8 and code.shape[0] == k))
@@ -90,13 +191,21 @@ def _native_bank(bank) -> bool:
 
 
 def _kernel_bank(bank) -> bool:
-    l = len(bank.intercept)
-    return all(
+    (l,) = bank.intercept.shape
+    known = isinstance(bank.kernel, Kernel) and bank.dtype in (np.float64, np.float32)
+    return known and all(
         issparse(group.duals)
         and group.duals.format == "csr"
+        and group.duals.dtype == np.float64
         and group.duals.shape == (n_samples(group.vectors), l)
+        and bool(((group.columns >= 0) & (group.columns < l)).all())
         for group in bank.groups
     )
+
+
+def _prefit(model) -> bool:
+    """Check that the new numbers of the classes are a permutation."""
+    return np.array_equal(np.sort(model.places), np.arange(len(model.places)))
 
 
 def _linear_bank(bank) -> bool:
@@ -182,7 +291,9 @@ CHECKS: tuple[Check, ...] = (
     (KernelBank, "groups", _kernel_bank),
     (LinearBank, "coef", _linear_bank),
     (NativeBank, "n_classes", _native_bank),
+    (PrefitModel, "places", _prefit),
     (StructuredScaling, "matrix_", _structured),
+    (Temperature, "power_", _temperature),
     (PairwiseNeighbors, "_fit_X", _pairwise_neighbors),
     (DynamicReliability, "static_", _dynamic_reliability),
     (object, "n_samples_fit_", _searched),

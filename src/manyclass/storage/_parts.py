@@ -8,11 +8,11 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 from sklearn.neighbors import BallTree, KDTree
 
 from manyclass.learners._binning import Bins
 from manyclass.scaling import StructuredScaling
+from manyclass.scaling.structured import rows_of_code
 
 
 def reachable(whole: Any) -> Iterator[Any]:
@@ -59,9 +59,8 @@ def _tree_of(part: Any) -> type | None:
 def make_derived(model) -> None:
     """Build search trees and indices again, and drop cached values: a file may hold wrong ones."""
     for part in list(reachable(model)):
-        if isinstance(part, StructuredScaling) and getattr(part, "code_", None) is not None:
-            sides = csr_array(part.code_)
-            part._sides = sides.indptr, sides.indices, sides.data
+        if isinstance(part, StructuredScaling) and hasattr(part, "classes_"):
+            part._sides = rows_of_code(getattr(part, "code_", None), len(part.classes_))
         if isinstance(part, Bins):
             for name in ("sizes", "offsets"):  # cached properties
                 vars(part).pop(name, None)

@@ -14,16 +14,19 @@ from collections.abc import Callable, Iterator
 from inspect import isabstract
 from typing import Any
 
+import manyclass
 from manyclass.app.columns import DaysSince1970
 from manyclass.banks.base import Bank, ConstantModel, PairwiseModel
 from manyclass.banks.kinds import ScoreKind
+from manyclass.banks.prefit import PrefitModel
 from manyclass.banks.svm import groups
 from manyclass.banks.svm.kernels import Kernel
 from manyclass.batches import Stream
 from manyclass.calibration import CALIBRATIONS, Unchanged
+from manyclass.calibration.calibration_report import CalibrationReport
 from manyclass.calibration.choosing import Choice
-from manyclass.calibration.explained import CalibrationReport
 from manyclass.classifier import CoupledClassifier
+from manyclass.codes import FROM_DATA, Hierarchy
 from manyclass.combiners import base as combiners
 from manyclass.combiners.reliability import Neighbours, Reliability
 from manyclass.decisions import DecisionClassifier
@@ -37,6 +40,7 @@ from manyclass.learners import (
 from manyclass.learners._binning import Bins, Categories, EqualWidth
 from manyclass.scaling import SCALINGS
 from manyclass.scores.reservoir import Reservoir
+from manyclass.storage._schema import NotLoaded
 from manyclass.svm import CoupledSVC
 
 PACKAGE = "manyclass"
@@ -44,8 +48,14 @@ Place = tuple[str, str]
 """A module and the name of a class in it, as skops writes them."""
 
 
-class UnknownIdentifier(ValueError):
-    """A file names a class of this package that does not exist here; the message is its name."""
+class UnknownIdentifier(NotLoaded):
+    """A file names a class of this package that does not exist here."""
+
+    def __init__(self, name: str):
+        super().__init__(
+            f"holds {name}, which manyclass {manyclass.__version__} does not have. Update "
+            "manyclass, or fit the model again."
+        )
 
 
 def _family(base: type) -> Iterator[type]:
@@ -73,6 +83,7 @@ STORABLE: tuple[type, ...] = (
     *_family(Bank),
     ConstantModel,
     PairwiseModel,
+    PrefitModel,
     *_family(ScoreKind),
     *_family(Kernel),
     groups.Group,
@@ -85,6 +96,8 @@ STORABLE: tuple[type, ...] = (
     *filter(_is_ours, combiners._REGISTRY.values()),
     *_family(Reliability),
     Neighbours,
+    *FROM_DATA.values(),
+    Hierarchy,
     # learners
     BinnedNaiveBayes,
     BoostedNaiveBayes,
@@ -104,7 +117,7 @@ IDENTIFIERS: dict[str, type] = {f"{PACKAGE}.{cls.__name__}": cls for cls in STOR
 
 TRUSTED: tuple[str, ...] = (
     *sorted(IDENTIFIERS),
-    "numpy.dtype",
+    "numpy.dtype",  # of plain values: the archive is checked for that
     "scipy.sparse._csr.csr_array",
     "scipy.sparse._csr.csr_matrix",
 )

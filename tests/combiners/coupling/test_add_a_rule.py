@@ -132,4 +132,4 @@ def test_a_rule_that_follows_the_page_works_and_obeys_the_laws(copy):
     )
     assert run.returncode == 0, run.stdout + run.stderr
     passed = re.search(r"(\d+) passed", run.stdout)
-    assert passed and int(passed[1]) >= 30, run.stdout  # 3, the laws, and the oracle
+    assert passed and int(passed[1]) >= 25, run.stdout  # 3, the laws, and the oracle

@@ -90,7 +90,7 @@ class TestCancellation:
     def test_warns_if_coefficients_have_too_few_digits(self):
         """No coefficient is small enough to absorb the rounding errors of the others."""
         data, target = overlapping(n_features=3)
-        K = power(3)(data + 10.0)
+        K = power(3)(data + 12.0)
         found = solve(K, target > 0, np.full(90, 1e6))
         gradient = naive_logistic.exact_gradient(K, 2.0 * target - 1.0, 1e6, *found[:2])
         assert 1e-8 < gradient < 1e-5
@@ -163,7 +163,7 @@ class TestCancellation:
         assert bank.converged
         assert_allclose(bank.leave_one_out(far, target, PAIR, np.ones(300)), near, atol=1e-3)
 
-    @settings(deadline=None, max_examples=40)
+    @settings(deadline=None, max_examples=20)
     @given(st.integers(0, 10_000), st.sampled_from([1, 2, 5, 63, 64, 65, 130]), st.floats(0, 20))
     def test_accurate_product(self, seed, n, digits):
         """The error is about one rounding of the result, even if terms cancel."""

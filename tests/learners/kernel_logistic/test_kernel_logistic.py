@@ -109,7 +109,7 @@ class TestScipy:
 # -- the stationary point --------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     st.integers(0, 10_000),
     st.integers(2, 30),
@@ -210,7 +210,7 @@ def test_features_that_are_all_the_same(kernel, n):
     assert model.n_iter_ < 10
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(st.integers(0, 10_000), st.floats(-3.0, 4.0), st.sampled_from(["rbf", "linear", "poly"]))
 def test_landmarks_do_not_change_the_solution(seed, power, kernel):
     rng = np.random.default_rng(seed)

@@ -12,6 +12,7 @@ import naive_svm
 import numpy as np
 import pandas as pd
 import pytest
+from all_pairs import all_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from logistic_problems import KERNELS, cancer, cosines, digits_pair, gram_of, iris_pair
@@ -180,15 +181,15 @@ class TestBank:
 
     def test_pairs_never_hold_the_matrix_of_all(self):
         rng = np.random.default_rng(0)
-        labels = np.arange(1500) % 15
-        data = rng.normal(size=(1500, 4)) + labels[:, None]
+        labels = np.arange(900) % 15
+        data = rng.normal(size=(900, 4)) + labels[:, None]
         tracemalloc.start()
         try:
             bank_of(KernelLogisticRegression(), data, labels, codes.one_vs_one(15))
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-        assert peak < 0.5 * 8 * 1500**2
+        assert peak < 0.5 * 8 * 900**2
 
     def test_all_columns_share_one_matrix(self):
         calls = []
@@ -234,7 +235,7 @@ def left_out(model, X, y, code=PAIR, weights=None, **options):
 
 
 class TestLeaveOneOut:
-    @settings(deadline=None, max_examples=40)
+    @settings(deadline=None, max_examples=20)
     @given(st.integers(0, 10_000), st.floats(-3.0, 3.0), st.sampled_from(["rbf", "linear"]))
     def test_is_the_formula(self, seed, power, kernel):
         rng = np.random.default_rng(seed)
@@ -247,9 +248,7 @@ class TestLeaveOneOut:
         answer = K @ a + b - left_out_changes(K, a, b, bound)
         assert_allclose(answer, expected, rtol=1e-5, atol=1e-5)
 
-    @pytest.mark.parametrize("load", [iris_pair, digits_pair, cancer])
-    @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
-    @pytest.mark.parametrize("kernel", ["rbf", "linear"])
+    @all_pairs(load=[iris_pair, digits_pair, cancer], C=[0.1, 1.0, 100.0], kernel=["rbf", "linear"])
     def test_is_close_to_leaving_out(self, load, C, kernel):
         data, labels = load()
         model = KernelLogisticRegression(C=C, kernel=kernel, gamma=1.0 / data.shape[1])

@@ -77,7 +77,7 @@ def takes_low_rank(K, C: float = 1.0) -> bool:
 
 
 class TestFactor:
-    @settings(deadline=None, max_examples=40)
+    @settings(deadline=None, max_examples=20)
     @given(
         st.integers(0, 10_000),
         st.integers(1, 24),
@@ -91,7 +91,7 @@ class TestFactor:
         assert len(F) == naive_low_rank.rank(K, 1e-10)
         assert_allclose(F.T @ F, K, rtol=0, atol=1e-11 * K.max())
 
-    @settings(deadline=None, max_examples=25)
+    @settings(deadline=None, max_examples=15)
     @given(st.integers(0, 10_000), st.integers(50, 90), st.integers(1, 40))
     def test_higher_ranks_are_left_alone(self, seed, n_features, highest):
         X, _ = table(seed, 100, n_features)
@@ -138,7 +138,7 @@ def test_which_method_is_chosen():
     assert not takes_low_rank(kernel_of(X), C=1e12)  # the residual K - F'F would matter
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(st.integers(0, 10_000), st.floats(-3.0, 3.0), st.sampled_from(HOW))
 def test_a_step_solves_the_large_system(seed, power, how):
     rng = np.random.default_rng(seed)
@@ -160,7 +160,7 @@ def test_a_step_solves_the_large_system(seed, power, how):
 # -- the minimum -----------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     st.integers(0, 10_000),
     st.floats(-4.0, 6.0),

@@ -11,7 +11,9 @@ numba keeps machine code next to the sources, in the cache folder of the user, o
   the cache, processor shared), because numba prepares its compiler before it looks for machine
   code.
 
-Here the cache only saves time: without it, functions are compiled again in every process.
+Here the cache only saves time: without it, functions are compiled again in every process. numba
+unpickles what it finds in the cache, and a pickle can run any code. So the cache is used only in a
+folder that nobody else can write to (:mod:`manyclass._lib.compiled.folders`).
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from typing import Any
 from numba import njit
 from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
+
+from manyclass._lib.compiled.folders import shared_place, warn_of_shared
 
 
 class KernelCache(FunctionCache):
@@ -92,14 +96,21 @@ def _digest(module: str) -> str:
 
 
 def _compile(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    options["no_cfunc_wrapper"] = True  # only numba's first-class functions need it
+
     def decorate(function: Callable[..., Any]) -> Any:
         compiled = njit(nogil=True, error_model="numpy", **options)(function)
         if compiled is function:  # NUMBA_DISABLE_JIT
             return function
         try:
-            compiled._cache = KernelCache(function)
+            cache = KernelCache(function)
         except (RuntimeError, OSError):  # "no locator available": no folder can be written
-            pass
+            return compiled
+        place = shared_place(cache.cache_path)
+        if place is None:
+            compiled._cache = cache
+        else:
+            warn_of_shared(place)
         return compiled
 
     return decorate
@@ -107,6 +118,15 @@ def _compile(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 kernel = _compile()
 """Compile a function once per machine. It releases the interpreter lock. No fast math."""
+
+part = _compile(inline="always")
+"""The same, for a part of a kernel that is called in one place, and not from Python. The caller
+takes over its statements before it is compiled, under its own rules of rounding. Everything else
+is compiled for itself, and once more within every kernel that calls it, directly or not."""
+
+inlined = _compile(forceinline=True)
+"""The same, for parts of a kernel. A call takes about as long as 100 sums: numba counts references
+to each array that it passes."""
 
 fused_kernel = _compile(fastmath={"contract"})
 """The same, but a product and a sum may be rounded together (fused multiply-add)."""

@@ -35,7 +35,7 @@ points of |x| <= log(2) / 2, within 1.3e-17 of exp(x). A Taylor series needs two
 
 
 @intrinsic
-def _bits(typing, number):
+def bits(typing, number):
     def generate(context, builder, sig, args):
         return builder.bitcast(args[0], ir.IntType(64))
 
@@ -65,7 +65,7 @@ def exponential(v):
     y = (((C[9] * x + C[8]) * x + C[7]) * x + C[6]) * x + C[5]
     y = ((((y * x + C[4]) * x + C[3]) * x + C[2]) * x + C[1]) * x + C[0]
     y = (y * x + 1.0) * x + 1.0
-    return _number(_bits(y) + (_bits(shifted) << 52))
+    return _number(bits(y) + (bits(shifted) << 52))
 
 
 @fused_kernel
@@ -75,8 +75,8 @@ def logarithm(v):
     log(v) = e log 2 + log(m) with m within [sqrt(1/2), sqrt(2)), and log(m) = 2 artanh(s) with
     s = (m - 1) / (m + 1), by its series: ten terms, as |s| < 0.172.
     """
-    e = (_bits(v) - HALF_ROOT) >> 52
-    m = _number(_bits(v) - (e << 52))
+    e = (bits(v) - HALF_ROOT) >> 52
+    m = _number(bits(v) - (e << 52))
     power = _number(e + ROUNDER_BITS) - ROUNDER
     s = (m - 1.0) / (m + 1.0)
     q = s * s

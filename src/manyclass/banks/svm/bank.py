@@ -20,14 +20,23 @@ from sklearn.utils import check_array
 from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.compiled.blocks import add_intercepts
 from manyclass._lib.rows import take_rows, without_duplicates
-from manyclass._lib.sklearn import n_samples
+from manyclass._lib.sklearn import is_finite_array, n_samples
 from manyclass._lib.weights import column_sizes
 from manyclass.banks.base import Bank, Evidence, Scorer
 from manyclass.banks.kinds import MARGIN, ScoreKind
 from manyclass.banks.limits import Limits
-from manyclass.banks.svm.groups import Adder, Chunk, Group, RowsOf, in_batches, size_in_bytes
+from manyclass.banks.svm.groups import (
+    Adder,
+    Chunk,
+    Group,
+    RowsOf,
+    by_class,
+    in_batches,
+    size_in_bytes,
+)
 from manyclass.banks.svm.kernels import Kernel, Side
-from manyclass.banks.svm.leave_one_out import leave_one_out
+from manyclass.banks.svm.leave_one_out import leave_one_out, scores_by_folds
+from manyclass.banks.svm.training import Training
 
 SOLVER_TOLERANCE = 1e-3  # LIBSVM's default ``tol``, on the gradient and hence on margins
 
@@ -112,6 +121,10 @@ class KernelBank(Bank):
     kept: tuple[type[np.floating], Prepared] | None = None
     """Support vectors that stay prepared because they are few, and their type."""
     limits: Limits = Limits()
+    training: Training | None = None
+    """The solved problems, until :meth:`own_rows` is called; None if LIBSVM solved them."""
+    n_solved: Places | None = None
+    """In how many samples of each column leave-one-out asked the solver, if it was computed."""
 
     def __init__(
         self,
@@ -139,15 +152,13 @@ class KernelBank(Bank):
         unsupported = np.bincount(duals.indices, minlength=len(intercept)) == 0
         self.constant = np.isinf(intercept) | ((intercept == 0) & unsupported)
         self.sparse = issparse(X)
-        is_support = np.diff(duals.indptr) > 0
+        every = np.flatnonzero(np.diff(duals.indptr) > 0)
         self.groups = []
-        for c in range(len(code)):
-            support, columns = np.flatnonzero(is_support & (y == c)), np.flatnonzero(code[c])
+        for c, (support, of_class) in enumerate(by_class(every, y, duals, len(code))):
             vectors = support if kernel.precomputed else RowsOf(X, support)
-            self.groups.append(Group(support, vectors, columns, duals[support], kernel.numeric))
-        self.origin = None
-        if is_support.any():
-            self.origin = kernel.origin(X, np.flatnonzero(is_support))
+            columns = np.flatnonzero(code[c])
+            self.groups.append(Group(support, vectors, columns, of_class, kernel.numeric))
+        self.origin = kernel.origin(X, every) if len(every) else None
         self.borrowed_from = X
         if not borrow:
             self.own_rows()
@@ -163,6 +174,7 @@ class KernelBank(Bank):
             if isinstance(group.vectors, RowsOf):
                 self.groups[c] = replace(group, vectors=group.vectors[:])
         self.__dict__.pop("borrowed_from", None)
+        self.__dict__.pop("training", None)
 
     def scorer(self, dtype: type[np.floating] | None = None) -> Scorer:
         """Prepare the support vectors once, for many blocks of rows; few of them stay prepared."""
@@ -178,8 +190,9 @@ class KernelBank(Bank):
         return partial(self._margins, batches=[lambda: prepared], dtype=dtype)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out prepared support vectors, which can be prepared again, and limits."""
-        return {name: value for name, value in vars(self).items() if name not in ("kept", "limits")}
+        """Leave out what can be prepared again, and what only a fit needs."""
+        left_out = ("kept", "limits", "training", "n_solved")
+        return {name: value for name, value in vars(self).items() if name not in left_out}
 
     def margins_once(self, X, dtype: type[np.floating] | None = None) -> Floats:
         """Return the margins of rows that are scored once, in less memory than :meth:`scorer`."""
@@ -261,7 +274,7 @@ class KernelBank(Bank):
 
     def _readable(self, X, dtype: type[np.floating] = np.float64):
         """Return X in a form whose rows can be sliced. :class:`RowsOf` has it already."""
-        if self.any_rows or isinstance(X, RowsOf):
+        if self.any_rows or isinstance(X, RowsOf) or is_finite_array(X, dtype):
             return X
         as_given = getattr(X, "dtype", None) == dtype
         X = check_array(
@@ -316,10 +329,17 @@ class KernelBank(Bank):
         Raises
         ------
         Untrusted
-            If the machines did not converge or the kernel is not positive definite; for some
-            columns, if the scores of too many samples would change by more than a span can tell.
+            If the machines did not converge, if LIBSVM fitted them, or if the kernel is not
+            positive definite.
         """
-        return leave_one_out(self, self._readable(X), y, code, weights, rows)
+        read = X if X is self.borrowed_from else self._readable(X)
+        return leave_one_out(self, read, y, code, weights, rows)
+
+    def scores_by_folds(self, X, y: Places, weights: Floats, columns: Flags, numbers: Places):
+        """Return scores of some columns by machines without the sample's fold, by its number."""
+        if self.training is None:
+            return None
+        return scores_by_folds(self, self.training, X, y, weights, columns, numbers)
 
     def evidence(self, X, y: Places, code: Code, weights: Floats) -> Evidence:
         """Return |w|^2 / (2 C N) of every machine and the margins of the training set."""

@@ -7,8 +7,9 @@ copies its support vectors at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,20 @@ def size_in_bytes(X: Any) -> int:
     if issparse(X):
         return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
     return X.nbytes if isinstance(X, np.ndarray) else 0
+
+
+def by_class(
+    support: Places, y: Places, duals: csr_array, k: int
+) -> Iterator[tuple[Places, csr_array]]:
+    """Yield the support vectors of each class, and their rows of the coefficients."""
+    support = support[np.argsort(y[support], kind="stable")]
+    ends = np.searchsorted(y[support], np.arange(k + 1))
+    ordered = duals[support]  # once: each slice of a sparse array takes as long as a small machine
+    for first, last in pairwise(ends.tolist()):
+        start = ordered.indptr[first : last + 1]
+        part = slice(start[0], start[-1])
+        rows = ordered.data[part], ordered.indices[part], start - start[0]
+        yield support[first:last], csr_array(rows, shape=(last - first, duals.shape[1]))
 
 
 def share_of_rows(X: Any, rows: Places) -> float:

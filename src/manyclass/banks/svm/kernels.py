@@ -331,6 +331,9 @@ KERNELS: dict[str, Any] = {
 }
 """Types of kernels, dataclasses of their parameters, by scikit-learn's names."""
 
+FORMS: dict[type[Kernel], int] = {RBFKernel: 0, LinearKernel: 1, PolyKernel: 2, SigmoidKernel: 3}
+"""Numbers of the kernels that the solver computes from features."""
+
 
 def resolve_kernel(estimator, resolve_gamma: Callable[[str | float], float]) -> Kernel:
     """Return the kernel that ``kernel``, ``gamma``, ``degree`` and ``coef0`` of SVC describe.

@@ -1,4 +1,4 @@
-"""Fit the machines of a kernel bank: all pairs in one call of LIBSVM, or one call per column."""
+"""Fit the machines of a kernel bank, by our own solver or by LIBSVM."""
 
 from __future__ import annotations
 
@@ -6,28 +6,27 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
-from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array, issparse
-from sklearn.base import clone
+from scipy.sparse import csr_array, issparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from sklearn.utils import check_array
+from sklearn.utils.class_weight import compute_class_weight
 
-from manyclass import codes
 from manyclass._lib.arrays import Code, Floats, Places
-from manyclass._lib.interrupts import interruptible
-from manyclass._lib.jobs import run_tasks
 from manyclass._lib.messages import warn
-from manyclass._lib.rows import take_part, take_rows, with_narrow_indices, without_duplicates
-from manyclass._lib.sklearn import counts_rows_of_weight, n_samples
+from manyclass._lib.rows import is_everything, take_rows, with_narrow_indices, without_duplicates
+from manyclass._lib.sklearn import n_samples
 from manyclass.banks.base import check_square
-from manyclass.banks.by_column import column_batches
 from manyclass.banks.limits import Limits
 from manyclass.banks.repeats import Distinct, distinct_rows
 from manyclass.banks.svm.bank import SOLVER_TOLERANCE, KernelBank, check_fits, few_of
 from manyclass.banks.svm.gamma import resolve_gamma, scale_gamma
-from manyclass.banks.svm.groups import share_of_rows, size_in_bytes
-from manyclass.banks.svm.kernels import Kernel, resolve_kernel
+from manyclass.banks.svm.groups import size_in_bytes
+from manyclass.banks.svm.kernel_rows import Source, source
+from manyclass.banks.svm.kernels import FORMS, Kernel, resolve_kernel
+from manyclass.banks.svm.libsvm import fit_by_libsvm
+from manyclass.banks.svm.machines import Problems
+from manyclass.banks.svm.training import Training, make_problems
 
 
 class WeightFactors(NamedTuple):
@@ -52,16 +51,14 @@ def fit_kernel_bank(
     borrow: bool = False,
     limits: Limits | None = None,
 ) -> KernelBank:
-    """Fit the machines of all columns: one-vs-one in a single call of LIBSVM.
+    """Fit the machines of all columns, in threads.
 
-    Large pairs are single calls: several jobs share them, and after an interrupt only one of them
-    runs to its end. The machines are the same. ``gamma`` is resolved on all of X, so that all
-    columns and folds share a kernel. ``factors`` are the factors of the sample weights. For pairs
-    of classes, LIBSVM gets both, as from SVC, since its steps depend on the last bit of C. With
-    ``borrow`` the support vectors stay in X, which must come from :func:`read_by_machines`.
+    ``gamma`` is resolved on all of X, so that all columns and folds share a kernel. ``factors`` are
+    the factors of the sample weights. With ``borrow`` the support vectors stay in X, which must
+    come from :func:`read_by_machines`.
     """
     limits = Limits() if limits is None else limits
-    X = read_by_machines(estimator, X)
+    X = X if borrow else read_by_machines(estimator, X)
     if sample_weight is not None:
         rows = rows[sample_weight[rows] > 0]
     of_sample = sample_weight if factors is None else factors.of_sample
@@ -75,20 +72,17 @@ def fit_kernel_bank(
         rows, sample_weight = distinct.rows, distinct.weights
         if factors is not None:
             sample_weight = factors.of_class[y] * distinct.weights
-            factors = factors._replace(of_sample=distinct.weights)
-    task = estimator, kernel, limits, X, y, code, rows, sample_weight, factors
-    columns = _fit_all(*task, n_jobs=n_jobs, verbose=verbose)
-    support, values, intercept, n_iter, converged = zip(*columns, strict=True)
+    task = kernel, X, y, code, rows, sample_weight
     options: dict[str, Any] = {"dtype": dtype, "borrow": borrow, "limits": limits}
-    machines = kernel, X, y, code, sparse_duals(support, values, len(y)), np.array(intercept)
-    bank = KernelBank(
-        *machines,
-        bound=estimator.C if type(estimator) is SVC and estimator.class_weight is None else None,
-        n_iter=np.array(n_iter),
-        converged=all(converged),
-        once_each=distinct is not None,
-        **options,
-    )
+    options["once_each"] = distinct is not None
+    fit = _bank_of_solver if type(estimator) is SVC else _bank_of_libsvm
+    bank = fit(estimator, *task, n_jobs, options)
+    if kernel.numeric and not issparse(X) and max(X.max(), -X.min()) > 1e150:  # squares overflow
+        if np.isnan(bank.margins_once(take_rows(X, few_of(np.arange(len(y)))))).any():
+            raise ValueError(
+                "X has features so large that their squares overflow, and margins are NaN: scale "
+                "the features, for example by StandardScaler."
+            )
     if dtype == np.float32:
         error = bank.error_in_single(take_rows(X, few_of(np.arange(len(y)))))
         if error > SOLVER_TOLERANCE:
@@ -100,7 +94,7 @@ def fit_kernel_bank(
 
 
 def read_by_machines(estimator, X):
-    """Return X in the form that LIBSVM reads, so that it is not converted for every machine."""
+    """Return X in the form that the machines read, so that it is not converted for every fold."""
     if callable(estimator.kernel):
         return X
     X = check_array(
@@ -109,12 +103,96 @@ def read_by_machines(estimator, X):
     return with_narrow_indices(without_duplicates(X))
 
 
-def _machine(estimator, kernel: Kernel):
-    """Return the estimator that is fitted: with this kernel, and without probabilities."""
-    return clone(estimator).set_params(
-        kernel=kernel.for_svc,
-        gamma=getattr(kernel, "gamma", 1.0),
-        probability=type(estimator)().probability,
+def _source(kernel: Kernel, X, rows: Places, cache_bytes: float, limits: Limits) -> Source:
+    """Return what the solver reads kernel values from.
+
+    The kernel matrix of all samples pays if they are few, or if features are so many that matrix
+    products are faster than single rows. Otherwise rows are computed when the solver asks for them.
+    """
+    n, parameters = len(rows), _parameters(kernel)
+    if kernel.precomputed and is_everything(rows, len(X)):
+        return source(parameters, gram=X)
+    fits = 8.0 * n * n <= cache_bytes
+    if kernel.numeric and not (
+        fits and (issparse(X) or n <= limits.small or X.shape[1] > limits.wide)
+    ):
+        part = take_rows(X, rows)
+        if issparse(X):
+            return source(parameters, csr=part)
+        return source(parameters, features=np.ascontiguousarray(part.T))
+    return source(parameters, gram=_gram(kernel, X, rows, limits))
+
+
+def _gram(kernel: Kernel, X, rows: Places, limits: Limits) -> Floats:
+    """Return the kernel matrix of some rows; not all rows of a large X are copied at once."""
+    origin = kernel.origin(X, rows)
+    part = limits.prepared_sparse_bytes if issparse(X) else limits.prepared_dense_bytes
+    n_parts = 1 + min(limits.gram_parts, size_in_bytes(X) // part) if kernel.numeric else 1
+    if n_parts == 1:
+        return np.ascontiguousarray(kernel.between(X, rows, rows, origin))
+    parts, gram = np.array_split(np.arange(len(rows)), n_parts), np.empty((len(rows), len(rows)))
+    for i, a in enumerate(parts):
+        for b in parts[i:]:
+            block = kernel.between(X, rows[a], rows[b], origin)
+            gram[a[0] : a[-1] + 1, b[0] : b[-1] + 1] = block
+            gram[b[0] : b[-1] + 1, a[0] : a[-1] + 1] = block.T
+    return gram
+
+
+def _parameters(kernel: Kernel) -> tuple[int, float, float, float]:
+    """Return the number of the kernel's function, gamma, coef0 and degree."""
+    gamma, coef0, degree = (
+        float(getattr(kernel, name, 0.0)) for name in ("gamma", "coef0", "degree")
+    )
+    return FORMS.get(type(kernel), 0), gamma, coef0, degree
+
+
+def _bank_of_solver(estimator, kernel, X, y, code, rows, weights, n_jobs, options) -> KernelBank:
+    own_weights = np.ones(len(rows)) if weights is None else weights[rows]
+    values = _source(kernel, X, rows, estimator.cache_size * 2.0**20, options["limits"])
+    problems = make_problems(values, y[rows], code, estimator.C * own_weights)
+    if estimator.class_weight is not None:
+        _weigh_sides(estimator.class_weight, problems)
+    training = Training(problems, rows, estimator.tol, estimator.cache_size, n_jobs)
+    training.solve(estimator.max_iter)
+    converged = bool((problems.n_iter >= 0).all())
+    if not converged:
+        warn(
+            f"Solver terminated early (max_iter={estimator.max_iter}). Scale the features, for "
+            "example by StandardScaler, or raise max_iter.",
+            ConvergenceWarning,
+        )
+    machines = kernel, X, y, code, training.duals(len(y)), problems.intercept
+    n_iter = np.where(problems.n_iter < 0, -problems.n_iter - 1, problems.n_iter)
+    bank = KernelBank(
+        *machines,
+        bound=estimator.C if estimator.class_weight is None else None,
+        n_iter=n_iter,
+        converged=converged,
+        **options,
+    )
+    bank.training = training
+    return bank
+
+
+def _weigh_sides(class_weight, problems: Problems) -> None:
+    """Multiply the bounds by class weights, where the sides 0 and 1 of a column are the classes."""
+    for first, last in zip(problems.starts[:-1], problems.starts[1:], strict=True):
+        target = (problems.side[first:last] > 0).astype(np.intp)
+        if 0 < target.sum() < len(target):
+            of_side = compute_class_weight(class_weight, classes=np.array([0, 1]), y=target)
+            problems.bound[first:last] *= of_side[target]
+
+
+def _bank_of_libsvm(estimator, kernel, X, y, code, rows, weights, n_jobs, options) -> KernelBank:
+    columns = fit_by_libsvm(estimator, kernel, X, y, code, rows, weights, n_jobs)
+    support, values, intercept, n_iter, converged = zip(*columns, strict=True)
+    return KernelBank(
+        *(kernel, X, y, code, sparse_duals(support, values, len(y)), np.array(intercept)),
+        bound=None,
+        n_iter=np.array(n_iter),
+        converged=all(converged),
+        **options,
     )
 
 
@@ -122,19 +200,7 @@ def sparse_duals(rows: Sequence[Places], values: Sequence[Floats], n: int) -> cs
     """Return the signed dual coefficients (n, l) from the rows and values of each column."""
     columns = np.repeat(np.arange(len(rows)), [len(of_column) for of_column in rows])
     entries = np.concatenate(values), (np.concatenate(rows), columns)
-    return coo_array(entries, shape=(n, len(rows))).tocsr()
-
-
-def _is_one_call(
-    kernel: Kernel, X, n_rows: int, code: Code, n_jobs: int, most_products: float
-) -> bool:
-    """Tell whether it is better to fit all pairs in one call of LIBSVM than in one each."""
-    if kernel.takes_any_rows and n_jobs == 1:  # single calls would compute its values twice
-        return True
-    products = (2 * n_rows / len(code)) ** 2
-    if kernel.numeric:
-        products *= X.nnz / X.shape[0] if issparse(X) else X.shape[1]
-    return products < most_products
+    return csr_array(entries, shape=(n, len(rows)))
 
 
 def _gamma(estimator, gamma: str | float, X, weights: Floats | None, limits: Limits) -> float:
@@ -150,149 +216,7 @@ def _gamma(estimator, gamma: str | float, X, weights: Floats | None, limits: Lim
 
 def _distinct(estimator, X, y, rows, weights: Floats | None, limits: Limits) -> Distinct | None:
     """Return distinct rows if copies are merged. With nu or balanced weights, they count."""
-    if type(estimator) is not SVC or _counts_rows(estimator):
+    if type(estimator) is not SVC or isinstance(estimator.class_weight, str):
         return None
     sizes = limits.repeated, limits.copied_bytes, limits.digest_entries
     return distinct_rows(X, y, rows, weights, *sizes)
-
-
-def _counts_rows(machine) -> bool:
-    """Tell whether class weights depend on the number of rows."""
-    return isinstance(machine.class_weight, str)
-
-
-Column = tuple[Places, Floats, float, int, bool]
-"""Support rows, signed dual coefficients, intercept, iterations, converged."""
-
-
-Weights = Floats | WeightFactors | None
-
-
-def _fit(machine, kernel: Kernel, limits: Limits, X, rows, target, weights: Weights, classes):
-    """Fit a machine on some rows, whose classes are given. Also return its support rows."""
-    machine = clone(machine)
-    if isinstance(weights, WeightFactors):
-        labels, first = np.unique(target, return_index=True)
-        by_class = weights.of_class[classes[first]]
-        machine.set_params(class_weight=dict(zip(labels, by_class, strict=True)))
-        weights = weights.of_sample
-    weight = None if weights is None else weights[rows]
-    heeds_weights = kernel.numeric and not _counts_rows(machine)
-    if whole := heeds_weights and _is_better_left_whole(X, rows, limits.copied_bytes):
-        # LIBSVM leaves out samples without weight, whatever their target.
-        weight = _among_all(X, rows, np.ones(len(rows)) if weight is None else weight, 0.0)
-        target = _among_all(X, rows, target, target[0])
-    part = X if whole else take_part(X, rows, rows if kernel.precomputed else None)
-    fitted = interruptible(
-        machine.fit, part, target, sample_weight=weight, work=_products(kernel, part)
-    )
-    return fitted, rows[fitted.support_]
-
-
-def _products(kernel: Kernel, X) -> float:
-    """Estimate the multiplications in LIBSVM: those of the kernel matrix."""
-    if kernel.precomputed:
-        return float(len(X) ** 2)
-    if not kernel.numeric:
-        return np.inf
-    n, n_features = X.shape
-    return n**2 * (X.nnz / max(1, n) if issparse(X) else n_features)
-
-
-def _is_better_left_whole(X, rows: Places, copied_bytes: int) -> bool:
-    """Tell whether LIBSVM gets all of a large X, where other rows have no weight.
-
-    scikit-learn copies the support vectors, which may be all rows: more than half of X twice.
-    """
-    return (
-        size_in_bytes(X) > copied_bytes
-        and len(rows) < n_samples(X)
-        and share_of_rows(X, rows) > 0.5
-        and bool((np.diff(rows) > 0).all())
-        and counts_rows_of_weight()
-    )
-
-
-def _among_all(X, rows: Places, values: NDArray, others) -> NDArray:
-    """Return an array for all rows of X: these values at these rows, ``others`` elsewhere."""
-    out = np.full(n_samples(X), others, dtype=values.dtype)
-    out[rows] = values
-    return out
-
-
-def _fit_all(
-    estimator, kernel, limits, X, y, code, rows, sample_weight, factors, *, n_jobs, verbose
-) -> list[Column]:
-    """Fit all columns: pairs in one call of LIBSVM unless they are large, or one call each."""
-    pairs = codes.pair_columns(code)
-    weights = factors if pairs is not None and factors is not None else sample_weight
-    paired = pairs is not None and estimator.class_weight is None
-    as_pairs = paired and len(np.unique(y[rows])) > 2
-    jobs = effective_n_jobs(n_jobs)
-    task = _machine(estimator, kernel), kernel, limits, X, y
-    if as_pairs and _is_one_call(kernel, X, len(rows), code, jobs, limits.one_call):
-        return _fit_pairs(*task, pairs, rows, weights)
-    shared = *task, code, rows, weights, paired
-    options = {"n_jobs": n_jobs, "verbose": verbose, "prefer": "threads"}  # LIBSVM frees the GIL
-    batches = run_tasks(_fit_columns, column_batches(code.shape[1], jobs), *shared, **options)
-    return [column for batch in batches for column in batch]
-
-
-def _fit_columns(
-    batch: slice, machine, kernel, limits, X, y, code, rows, weights, pairs
-) -> list[Column]:
-    task = machine, kernel, limits, X, y
-    return [_fit_column(*task, column, rows, weights, pairs) for column in code[:, batch].T]
-
-
-def _fit_column(
-    machine, kernel, limits, X, y, column, rows, weights: Weights, pair: bool
-) -> Column:
-    """Fit one column. In a pair the upper class is positive, which gives LIBSVM's last bits."""
-    rows = rows[column[y[rows]] != 0]
-    lower_side = column[np.flatnonzero(column)[0]]
-    sign = -1 if pair and lower_side > 0 and machine.class_weight is None else 1
-    target = (sign * column[y[rows]] > 0).astype(np.intp)
-    if len(np.unique(target)) < 2:
-        only = column[y[rows[0]]] if len(target) else 0  # 0 without samples
-        return rows[:0], np.empty(0), only * np.inf if only else 0.0, 0, True
-    fitted, support = _fit(machine, kernel, limits, X, rows, target, weights, y[rows])
-    duals, intercept = sign * _dense(fitted.dual_coef_)[0], sign * float(fitted.intercept_[0])
-    return support, duals, intercept, int(fitted.n_iter_[0]), fitted.fit_status_ == 0
-
-
-def _fit_pairs(machine, kernel, limits, X, y, pairs, rows, weights: Weights) -> list[Column]:
-    """Fit all pairs at once, in LIBSVM's order: the lower class is positive."""
-    order, flip = pairs
-    if kernel.numeric and size_in_bytes(X) <= limits.sorted_bytes:
-        # The order within a class stays: the machines depend on it.
-        rows = rows[np.argsort(y[rows], kind="stable")]
-    fitted, support = _fit(machine, kernel, limits, X, rows, y[rows], weights, y[rows])
-    converged = fitted.fit_status_ == 0
-    duals, ends = _dense(fitted.dual_coef_), np.cumsum(fitted.n_support_)
-    starts = ends - fitted.n_support_
-    place = {c: m for m, c in enumerate(fitted.classes_)}
-    k = (1 + int(np.sqrt(1 + 8 * len(order)))) // 2
-    columns: list[Any] = [None] * len(order)
-    n_pairs = iter(range(len(fitted.intercept_)))
-    for q, (i, j) in enumerate(zip(*np.triu_indices(k, 1), strict=True)):
-        sign = -1.0 if flip[q] else 1.0
-        if i in place and j in place:
-            a, b = place[i], place[j]
-            of_i, of_j = slice(starts[a], ends[a]), slice(starts[b], ends[b])
-            # A class's coefficients against the others: row b - 1 for a < b, row a for b > a.
-            values = np.concatenate([duals[b - 1, of_i], duals[a, of_j]])
-            used = values != 0
-            rows_of_pair = np.concatenate([support[of_i], support[of_j]])[used]
-            pair = next(n_pairs)
-            signed = sign * values[used], sign * fitted.intercept_[pair]
-            columns[order[q]] = (rows_of_pair, *signed, int(fitted.n_iter_[pair]), converged)
-        else:
-            only = int(i in place) - int(j in place)  # 0 without samples
-            certain = sign * only * np.inf if only else 0.0
-            columns[order[q]] = rows[:0], np.empty(0), certain, 0, True
-    return columns
-
-
-def _dense(array) -> Floats:
-    return array.toarray() if hasattr(array, "toarray") else array

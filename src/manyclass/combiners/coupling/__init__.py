@@ -34,6 +34,7 @@ from manyclass.combiners.coupling.pairwise import (
     WuLinWeng1,
     WuLinWeng2,
 )
+from manyclass.combiners.coupling.tree_product import TreeProduct
 
 __all__ = [
     "CouplingRule",
@@ -46,6 +47,7 @@ __all__ = [
     "Normalize",
     "PriceEtAl",
     "RefregierVallet",
+    "TreeProduct",
     "Vote",
     "WuLinWeng1",
     "WuLinWeng2",
@@ -97,7 +99,8 @@ def couple(
     rule : str or CouplingRule, default="wlw2"
         For one-vs-one: "vote", "ht", "ht-noniterative", "wlw1", "wlw2", "pkpd",
         "refregier-vallet", "logit"; for any code: "kl", "zadrozny", "noniterative",
-        "least-squares"; for one-vs-rest: "normalize". Pass a rule object to set options. Only
+        "least-squares"; for one-vs-rest: "normalize"; for class trees: "tree-product". Pass a rule
+        object to set options. Only
         "least-squares" and "noniterative" accept a code that does not determine the
         class probabilities, such as one with fewer than k - 1 columns.
     weights : array-like of shape (l,), optional
@@ -143,7 +146,10 @@ def couple(
     read, matrix = _open_pairs(values, code) if values.ndim == 3 else _open_columns(values, code)
     if not (code is None or isinstance(code, str)):
         resolved.check_identifiable(matrix)
-    result = couple_blocks(resolved, read, len(values), matrix, weights, n_jobs, full_output)
+    squares = values if values.ndim == 3 else None
+    result = couple_blocks(
+        resolved, read, len(values), matrix, weights, n_jobs, full_output, squares
+    )
     warn_unconverged(resolved, result.converged)
     return result if full_output else result.p
 

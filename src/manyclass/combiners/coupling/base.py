@@ -17,8 +17,8 @@ from manyclass import codes
 from manyclass._lib.jobs import check_n_jobs
 from manyclass._lib.messages import warn
 from manyclass.combiners.base import Combination, Combiner
-from manyclass.combiners.coupling.kernels.by_block import condense, find_outside
 from manyclass.combiners.coupling.kernels.by_row import incoherence_of
+from manyclass.combiners.coupling.kernels.transposed import condense, find_outside
 from manyclass.combiners.ties import Array, Code
 
 Reader = Callable[[int, int], Array]
@@ -27,6 +27,9 @@ Reader = Callable[[int, int], Array]
 Solver = Callable[[Array, Array, NDArray[np.int32], NDArray[np.bool_]], None]
 """Couples a block: reads ``r`` (m, l); fills ``p`` (m, k) and, unless the rule has
 a closed form, ``iterations`` and ``converged``."""
+
+SquareSolver = Callable[[Array, Array], bool]
+"""Checks and couples a block of square pairs (m, k, k) into ``p``; returns False if it did not."""
 
 
 class CouplingRule(Combiner):
@@ -49,7 +52,7 @@ class CouplingRule(Combiner):
 
     def check_identifiable(self, code: Code) -> None:
         """Raise a ``ValueError`` if this rule needs a code that determines p, and this is none."""
-        if not self.needs_identifiable:
+        if not self.needs_identifiable or rest_reader(code) is not None:
             return
         try:
             codes.check_identifiable(code)
@@ -66,6 +69,13 @@ class CouplingRule(Combiner):
         Compute here, once, what depends only on the code and the weights.
         """
 
+    def prepare_squares(self, k: int) -> SquareSolver | None:
+        """Return a function that couples square pairs as they are, if the rule has one.
+
+        It may leave a block to :func:`read_pairs`, and must if that would find an error.
+        """
+        return None
+
     def combine(
         self, values: Array, code: Code, weights: Array | None = None, *, n_jobs: int | None = None
     ) -> Combination:
@@ -81,8 +91,12 @@ def couple_blocks(
     weights: ArrayLike | None,
     n_jobs: int | None,
     with_incoherence: bool = False,
+    squares: NDArray | None = None,
 ) -> Combination:
-    """Couple ``n`` rows block by block; workspace does not grow with ``n``."""
+    """Couple ``n`` rows block by block; workspace does not grow with ``n``.
+
+    ``squares`` are the pairs (n, k, k) that ``read`` condenses, if it does.
+    """
     rule.check_code(code)
     _check_limits(rule)
     check_n_jobs(n_jobs)
@@ -94,9 +108,15 @@ def couple_blocks(
     iterations, converged = np.ones(n, dtype=np.int32), np.ones(n, dtype=np.bool_)
     incoherence = np.empty(n if with_incoherence else 0)
     rows = rows_at_a_time(rule, n_columns)
+    solve_squares = None
+    if squares is not None and not with_incoherence:
+        solve_squares = rule.prepare_squares(k)
 
     def couple_rows(first: int) -> None:
         last = min(first + rows, n)
+        if squares is not None and solve_squares is not None:
+            if solve_squares(_as_block(squares[first:last]), p[first:last]):
+                return
         r = read(first, last)
         solve(r, p[first:last], iterations[first:last], converged[first:last])
         if lists is not None:
@@ -233,16 +253,34 @@ def pair_reader(code: Code) -> tuple[Callable, NDArray[np.intp]] | None:
     if found is None:
         return None
     order, flip = found
+    return _reader(order, flip), order
+
+
+def rest_reader(code: Code) -> tuple[Callable, NDArray[np.intp]] | None:
+    """Do the same for one-vs-rest codes of three classes or more: column i is that of class i."""
+    k, n_columns = code.shape
+    if k != n_columns or k < 3 or not codes.is_dense(code):
+        return None
+    flip = (code > 0).sum(axis=0) > 1
+    alone = np.where(flip, -code, code) > 0
+    order = np.argmax(alone, axis=1)
+    if alone.sum() != k or not alone[np.arange(k), order].all():
+        return None
+    return _reader(order, flip[order]), order
+
+
+def _reader(order: NDArray[np.intp], flip: NDArray[np.bool_]) -> Callable[[Array], Array]:
+    """Return the function that orders the columns of a block, and turns the sides of some."""
     unchanged = not flip.any() and (order == np.arange(len(order))).all()
 
     def canonical(r: Array) -> Array:
         if unchanged:
             return r
-        r = r[:, order]
+        r = r.take(order, axis=1)  # by rows, as kernels read it; r[:, order] would be by columns
         r[:, flip] = 1.0 - r[:, flip]
         return r
 
-    return canonical, order
+    return canonical
 
 
 def read_columns(r: NDArray) -> Reader:

@@ -12,12 +12,13 @@ from manyclass import codes
 from manyclass._lib.messages import quoted
 from manyclass.codes.checks import check_integer
 from manyclass.combiners.base import register
-from manyclass.combiners.coupling.base import CouplingRule, column_lists, pair_reader
-from manyclass.combiners.coupling.kernels.by_block import LOWEST
+from manyclass.combiners.coupling.base import CouplingRule, column_lists, pair_reader, rest_reader
 from manyclass.combiners.coupling.kernels.by_row import couple_noniterative, couple_zadrozny
 from manyclass.combiners.coupling.kernels.conjugate_gradients import couple_even
 from manyclass.combiners.coupling.kernels.kl import couple_kl
 from manyclass.combiners.coupling.kernels.least_squares import couple_least_squares
+from manyclass.combiners.coupling.kernels.separable import couple_rest_kl, couple_rest_squares
+from manyclass.combiners.coupling.kernels.transposed import LOWEST
 from manyclass.combiners.coupling.pairwise import newton_solver
 from manyclass.combiners.ties import Seed
 
@@ -71,16 +72,19 @@ class KullbackLeibler(CouplingRule):
 
     def prepare(self, code, weights):
         """Use Newton's method on log p for one-vs-one codes, else an interior point method."""
+        n_starts = check_integer("n_starts", self.n_starts, 1)
+        most_starts = 10_000  # a choice: more would take longer than a second per row
+        if n_starts > most_starts:
+            raise ValueError(f"n_starts must be at most {most_starts}, got {n_starts}.")
         reader = pair_reader(code)
         if reader is not None:
             canonical, order = reader
             pairs = weights[order] / weights.mean()
             newton = newton_solver(len(code), pairs, float(self.tol), int(self.max_iter))
             return lambda r, p, steps, converged: newton(canonical(r), p, steps, converged)
-        n_starts = check_integer("n_starts", self.n_starts, 1)
-        most_starts = 10_000  # a choice: more would take longer than a second per row
-        if n_starts > most_starts:
-            raise ValueError(f"n_starts must be at most {most_starts}, got {n_starts}.")
+        rest = rest_reader(code)
+        if rest is not None:
+            return _rest_solver(*rest, weights, int(self.max_iter))
         if codes.is_dense(code):
             n_starts = 1
         rng = check_random_state(self.random_state)
@@ -90,6 +94,14 @@ class KullbackLeibler(CouplingRule):
         return lambda r, p, iterations, converged: couple_kl(
             r, weights, *lists, n_starts, more, tol, max_iter, p, iterations, converged
         )
+
+
+def _rest_solver(canonical, order, weights, max_iter):
+    """Return the solver of :class:`KullbackLeibler` for one-vs-rest codes."""
+    weights = weights[order]
+    return lambda r, p, iterations, converged: couple_rest_kl(
+        canonical(r), weights, max_iter, p, iterations, converged
+    )
 
 
 @register
@@ -223,8 +235,16 @@ class LeastSquares(CouplingRule):
 
     def prepare(self, code, weights):
         """Use one factorisation per row, more if some p_i is 0; Newton's method with a penalty."""
-        lists, weights, max_iter = column_lists(code), weights / weights.mean(), int(self.max_iter)
-        penalty = self._penalty(code)
+        weights, max_iter = weights / weights.mean(), int(self.max_iter)
+        rest = rest_reader(code)
+        penalty = self._penalty(code) if rest is None or self.entropy is not None else 0.0
+        if rest is not None and penalty == 0:
+            canonical, order = rest
+            inverse = 1.0 / weights[order]
+            return lambda r, p, iterations, converged: couple_rest_squares(
+                canonical(r), inverse, p, iterations
+            )
+        lists = column_lists(code)
         if penalty > 0:
             ridge = penalty / weights
             tol = 1e-11  # of the change of a multiplier: p is then accurate to about 1e-10

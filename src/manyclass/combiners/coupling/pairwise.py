@@ -214,10 +214,24 @@ class WuLinWeng2(PairwiseRule):
 
     def prepare_pairs(self, k, weights):
         """Use one factorisation per row, or with many classes conjugate gradients."""
-        many = 64  # from here on conjugate gradients are faster than a factorisation (measured)
-        if k < many:
-            return lambda r, p, iterations, converged: by_block.couple_wlw2(r, k, p)
+        if _is_factored(k):
+            return lambda r, p, iterations, converged: by_block.couple_wlw2(r, k, 0.0, p)
         return gradient_solver(k)
+
+    def prepare_squares(self, k, slack=1e-6):
+        """Use the same factorisation; ``slack`` is that of ``read_pairs``."""
+        if not _is_factored(k):
+            return None
+
+        def solve(squares, p):
+            return by_block.couple_wlw2(squares.reshape(len(squares), -1), k, slack, p) < 0
+
+        return solve
+
+
+def _is_factored(k: int, many: int = 64) -> bool:
+    """Tell whether a factorisation is faster than conjugate gradients (measured)."""
+    return k < many
 
 
 def gradient_solver(k: int, tol: float = 1e-14, most_steps: int = 50) -> Solver:
@@ -232,7 +246,7 @@ def gradient_solver(k: int, tol: float = 1e-14, most_steps: int = 50) -> Solver:
         left = np.flatnonzero(iterations < 0)
         if len(left):
             factored = np.empty((len(left), k))
-            by_block.couple_wlw2(r[left], k, factored)
+            by_block.couple_wlw2(r[left], k, 0.0, factored)
             p[left], iterations[left] = factored, most_steps
 
     return solve

@@ -20,8 +20,8 @@ from manyclass.banks.base import Bank, Evidence, Scorer, Untrusted
 from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.svm.bank import KernelBank, KernelMachine
 from manyclass.banks.svm.kernels import Kernel
+from manyclass.banks.svm.leave_one_out import without_only_samples
 from manyclass.banks.svm.solver import sparse_duals
-from manyclass.banks.svm.spans import without_only_samples
 from manyclass.learners.kernel_logistic.newton import Solution, centre, solve
 from manyclass.learners.kernel_logistic.steps import newton_matrix
 from manyclass.learners.kernel_logistic.symmetric_products import accurate_product

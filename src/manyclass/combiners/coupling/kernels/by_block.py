@@ -10,194 +10,72 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyclass._lib.compiled import kernel
+from manyclass._lib.compiled import inlined, kernel
+from manyclass.combiners.coupling.kernels.factoring import solve_systems
 from manyclass.combiners.coupling.kernels.lanes import (
     WIDTH,
     absolute,
     broadcast,
     load,
     multiply_add,
-    peek,
-    poke,
-    square_root,
     store,
     subtract_product,
     total,
     where_less,
 )
-
-LOWEST = 1e-7
-"""Pairwise probabilities are clipped to [1e-7, 1 - 1e-7]: ``min_prob`` of LIBSVM."""
-
-
-@kernel
-def find_outside(r):
-    """Return the flat index of the first entry that is NaN or outside [0, 1], or -1."""
-    n, n_columns = r.shape
-    for s in range(n):
-        bad = 0
-        for b in range(n_columns):
-            bad += not (r[s, b] >= 0.0 and r[s, b] <= 1.0)
-        if bad:
-            for b in range(n_columns):
-                if not (r[s, b] >= 0.0 and r[s, b] <= 1.0):
-                    return s * n_columns + b
-    return -1
+from manyclass.combiners.coupling.kernels.transposed import (
+    clipped,
+    load_block,
+    load_square,
+    store_block,
+    transpose,
+    workspace,
+)
 
 
-@kernel
-def condense(square, r, slack):
-    """Copy the upper triangles of (n, k, k) into (n, l).
-
-    Return the flat index of the first pair with ``r_ij + r_ji`` further than
-    ``slack`` from 1 (or NaN on either side), or -1.
-    """
-    n, k, _ = square.shape
-    source, target = square.reshape(-1), r.reshape(-1)
-    q = 0
-    for s in range(n):
-        base, squares = s * k * k, 0.0
-        # Walk through the sample once, a cache line at a time: reading columns from
-        # memory would be twice as slow.
-        for e in range(base, base + k * k, 8):
-            squares += peek(source, e)
-        squares *= 0.0
-        for i in range(k - 1):
-            upper, lower = base + i * k + i + 1, base + (i + 1) * k + i
-            squares_i = 0.0
-            for m in range(k - 1 - i):
-                r_ij = peek(source, upper + m)
-                poke(target, q + m, r_ij)
-                excess = r_ij + peek(source, lower + m * k) - 1.0
-                squares_i += excess * excess
-            q += k - 1 - i
-            squares += squares_i
-        if not squares <= slack * slack:
-            for i in range(k):
-                for j in range(i + 1, k):
-                    if not abs(square[s, i, j] + square[s, j, i] - 1.0) <= slack:
-                        return (s * k + i) * k + j
-    return -1
-
-
-@kernel
-def load_block(r, first, block):
-    """Transpose eight rows from ``first`` on, clipped, into ``block``.
-
-    A block that runs over the end repeats the last row, so that a remainder
-    takes the same path as everything else.
-    """
-    n, n_columns = r.shape
-    for s in range(WIDTH):
-        row = min(first + s, n - 1)
-        for b in range(n_columns):
-            block[b * WIDTH + s] = min(max(r[row, b], LOWEST), 1.0 - LOWEST)
-
-
-@kernel
-def store_block(x, k, first, p):
-    """Write non-negative ``x``, scaled to sum to one, into eight rows of ``p``."""
-    for s in range(min(WIDTH, p.shape[0] - first)):
-        norm = 0.0
-        for i in range(k):
-            x[i * WIDTH + s] = max(x[i * WIDTH + s], 0.0)
-            norm += x[i * WIDTH + s]
-        for i in range(k):
-            p[first + s, i] = x[i * WIDTH + s] / norm
-
-
-@kernel
-def factor(a, d, k):
-    """Cholesky factor of eight positive definite k x k matrices, in place.
-
-    The lower triangle of ``a`` is read; its strict part becomes that of L, and ``d`` the inverse of
-    L's diagonal. Rows and columns go in pairs so that four accumulators stay in registers.
-    """
-    one = broadcast(1.0)
-    for i in range(0, k - 1, 2):
-        for j in range(0, i, 2):
-            a00, a01 = load(a, i * k + j), load(a, i * k + j + 1)
-            a10, a11 = load(a, (i + 1) * k + j), load(a, (i + 1) * k + j + 1)
-            for c in range(j):
-                u0, u1 = load(a, i * k + c), load(a, (i + 1) * k + c)
-                v0, v1 = load(a, j * k + c), load(a, (j + 1) * k + c)
-                a00, a01 = subtract_product(a00, u0, v0), subtract_product(a01, u0, v1)
-                a10, a11 = subtract_product(a10, u1, v0), subtract_product(a11, u1, v1)
-            d0, d1, l10 = load(d, j), load(d, j + 1), load(a, (j + 1) * k + j)
-            a00, a10 = a00 * d0, a10 * d0
-            store(a, i * k + j, a00)
-            store(a, (i + 1) * k + j, a10)
-            store(a, i * k + j + 1, subtract_product(a01, a00, l10) * d1)
-            store(a, (i + 1) * k + j + 1, subtract_product(a11, a10, l10) * d1)
-        a00, a10 = load(a, i * k + i), load(a, (i + 1) * k + i)
-        a11 = load(a, (i + 1) * k + i + 1)
-        for c in range(i):
-            u0, u1 = load(a, i * k + c), load(a, (i + 1) * k + c)
-            a00 = subtract_product(a00, u0, u0)
-            a10 = subtract_product(a10, u1, u0)
-            a11 = subtract_product(a11, u1, u1)
-        d0 = one / square_root(a00)
-        a10 = a10 * d0
-        store(d, i, d0)
-        store(a, (i + 1) * k + i, a10)
-        store(d, i + 1, one / square_root(subtract_product(a11, a10, a10)))
-    if k % 2:
-        i = k - 1
-        a00 = load(a, i * k + i)
-        for j in range(i):
-            x = load(a, i * k + j)
-            for c in range(j):
-                x = subtract_product(x, load(a, i * k + c), load(a, j * k + c))
-            x = x * load(d, j)
-            store(a, i * k + j, x)
-            a00 = subtract_product(a00, x, x)
-        store(d, i, one / square_root(a00))
-
-
-@kernel
-def substitute(a, d, k, x):
-    """Solve with the factors of :func:`factor`, right-hand side in ``x``, in place."""
+@inlined
+def _pair_system(block, k, d, x):
+    """Replace r_ij by the entries of Q + t ee', whose diagonal goes to ``d``; ``x`` becomes e."""
+    one, t = broadcast(1.0), broadcast(0.25 * k)
     for i in range(k):
-        y = load(x, i)
-        for c in range(i):
-            y = subtract_product(y, load(a, i * k + c), load(x, c))
-        store(x, i, y * load(d, i))
-    for i in range(k - 1, -1, -1):
-        y = load(x, i)
-        for c in range(i + 1, k):
-            y = subtract_product(y, load(a, c * k + i), load(x, c))
-        store(x, i, y * load(d, i))
+        store(d, i, t)
+        store(x, i, one)
+    q = 0
+    for i in range(k):
+        q_ii = load(d, i)
+        for j in range(i + 1, k):
+            r_ij = clipped(load(block, q))
+            r_ji = one - r_ij
+            store(block, q, subtract_product(t, r_ij, r_ji))
+            q_ii = multiply_add(r_ji, r_ji, q_ii)
+            store(d, j, multiply_add(r_ij, r_ij, load(d, j)))
+            q += 1
+        store(d, i, q_ii)
 
 
 @kernel
-def couple_wlw2(r, k, p):
+def couple_wlw2(r, k, slack, p):
     """Wu, Lin & Weng's second rule: minimise sum_{i<j} (r_ji p_i - r_ij p_j)^2, sum p = 1.
 
     Q + t ee' is positive definite and has the minimiser of Q on the simplex,
     also when r is consistent and Q singular. t is of the size of Q's diagonal.
+
+    Rows of ``r`` may hold squares of k * k numbers. They are checked; see :func:`load_square`.
+    Return the first row of the eight that fail, or -1.
     """
-    a, d, x = np.empty(k * k * WIDTH), np.empty(k * WIDTH), np.empty(k * WIDTH)
-    block = np.empty(r.shape[1] * WIDTH)
-    one, t = broadcast(1.0), broadcast(0.25 * k)
-    for first in range(0, r.shape[0], WIDTH):
-        load_block(r, first, block)
-        for i in range(k):
-            store(d, i, t)
-            store(x, i, one)
-        q = 0
-        for i in range(k):
-            q_ii = load(d, i)
-            for j in range(i + 1, k):
-                r_ij = load(block, q)
-                r_ji = one - r_ij
-                store(a, j * k + i, subtract_product(t, r_ij, r_ji))
-                q_ii = multiply_add(r_ji, r_ji, q_ii)
-                store(d, j, multiply_add(r_ij, r_ij, load(d, j)))
-                q += 1
-            store(a, i * k + i, q_ii)
-        factor(a, d, k)
-        substitute(a, d, k, x)
+    n, width = r.shape
+    n_pairs = k * (k - 1) // 2
+    block, d, x = workspace(n_pairs), workspace(k), workspace(k)
+    whole = workspace(width if width > n_pairs else 0)
+    for first in range(0, n, WIDTH):
+        if width == n_pairs:
+            transpose(r, first, block)
+        elif not load_square(r, k, first, slack, whole, block):
+            return first
+        _pair_system(block, k, d, x)
+        solve_systems(block, d, x, k)
         store_block(x, k, first, p)
+    return -1
 
 
 @kernel
@@ -207,8 +85,7 @@ def couple_wlw1(r, k, p):
     Elimination after Grassmann, Taksar & Heyman: nothing is ever subtracted, so
     every p_i has full relative accuracy even where the chain hardly mixes.
     """
-    a, x = np.empty(k * k * WIDTH), np.empty(k * WIDTH)
-    block = np.empty(r.shape[1] * WIDTH)
+    a, x, block = workspace(k * k), workspace(k), workspace(r.shape[1])
     one = broadcast(1.0)
     for first in range(0, r.shape[0], WIDTH):
         load_block(r, first, block)
@@ -241,8 +118,7 @@ def couple_wlw1(r, k, p):
 @kernel
 def couple_pkpd(r, k, p):
     """Price et al.: p_i proportional to 1 / (sum_j 1/r_ij - (k - 2))."""
-    x = np.empty(k * WIDTH)
-    block = np.empty(r.shape[1] * WIDTH)
+    x, block = workspace(k), workspace(r.shape[1])
     one, start = broadcast(1.0), broadcast(2.0 - k)
     for first in range(0, r.shape[0], WIDTH):
         load_block(r, first, block)
@@ -260,9 +136,9 @@ def couple_pkpd(r, k, p):
         store_block(x, k, first, p)
 
 
-@kernel
+@inlined
 def _newton_system(block, weights, x, k, a, d, g):
-    """Gradient and Hessian of sum n_ij KL(r_ij || mu_ij) in log p, at p = x.
+    """Negative gradient, and Hessian, of sum n_ij KL(r_ij || mu_ij) in log p, at p = x.
 
     The Hessian is a graph Laplacian with weights n_ij mu_ij mu_ji: singular along e, which
     ``t ee'`` lifts without changing the step, since the gradient sums to zero.
@@ -282,7 +158,7 @@ def _newton_system(block, weights, x, k, a, d, g):
             g_i, h_ii = g_i + excess, h_ii + h_ij
             store(g, j, load(g, j) - excess)
             store(d, j, load(d, j) + h_ij)
-            store(a, j * k + i, h_ij)
+            store(a, q, h_ij)
             q += 1
         store(g, i, g_i)
         store(d, i, h_ii)
@@ -293,9 +169,19 @@ def _newton_system(block, weights, x, k, a, d, g):
     # A class whose comparisons have all saturated has no curvature left.
     ridge = trace * broadcast(1e-15) + broadcast(1e-290)
     for i in range(k):
-        store(a, i * k + i, load(d, i) + t + ridge)
-        for j in range(i):
-            store(a, i * k + j, t - load(a, i * k + j))
+        store(d, i, load(d, i) + t + ridge)
+    for q in range(k * (k - 1) // 2):
+        store(a, q, t - load(a, q))
+
+
+@inlined
+def _nan_if_indefinite(d, k):
+    """Return 0, and NaN in the lanes where rounding errors have made a pivot negative."""
+    zero = broadcast(0.0)
+    lost = zero
+    for i in range(k):
+        lost = where_less(zero, load(d, i), lost, broadcast(np.nan))
+    return lost
 
 
 @kernel
@@ -306,9 +192,8 @@ def couple_ht(r, k, weights, tol, max_iter, p, iterations):
     order and needs no exponential. A row that has not converged after ``max_iter`` steps gets
     ``iterations = -1``: see :func:`couple_ht_row`.
     """
-    a, d, x = np.empty(k * k * WIDTH), np.empty(k * WIDTH), np.empty(k * WIDTH)
-    g, state = np.empty(k * WIDTH), np.empty(2 * WIDTH)
-    block = np.empty(r.shape[1] * WIDTH)
+    block, a = workspace(r.shape[1]), workspace(r.shape[1])
+    d, x, g, state = workspace(k), workspace(k), workspace(k), workspace(2)
     zero, one, four, cap = broadcast(0.0), broadcast(1.0), broadcast(4.0), broadcast(3.0)
     tolerance = broadcast(tol)
     for first in range(0, r.shape[0], WIDTH):
@@ -331,20 +216,20 @@ def couple_ht(r, k, weights, tol, max_iter, p, iterations):
                 break
             spent = spent + active
             _newton_system(block, weights, x, k, a, d, g)
-            factor(a, d, k)
-            substitute(a, d, k, g)
-            norm = load(x, 0)
-            longest, moved = absolute(load(g, 0)), load(x, 0) * absolute(load(g, 0))
-            for i in range(1, k):
+            solve_systems(a, d, g, k)
+            norm, moved, longest = zero, zero, zero
+            lost = _nan_if_indefinite(d, k)
+            for i in range(k):
+                store(g, i, load(g, i) + lost)
                 step = absolute(load(g, i))
                 norm = norm + load(x, i)
                 longest = where_less(step, longest, longest, step)
                 move = step * load(x, i)
                 moved = where_less(move, moved, moved, move)
-            scale = where_less(cap, longest, cap / longest, one) * active
+            scale = where_less(cap, longest, cap / longest, one)
             shrink = where_less(zero, active, one / norm, one)
             for i in range(k):
-                step = load(g, i) * scale
+                step = where_less(zero, active, load(g, i) * scale, zero)
                 growth = (four + step) / (four - step)
                 store(x, i, load(x, i) * shrink * growth * growth)
             done = where_less(moved, tolerance * norm, where_less(longest, cap, one, zero), zero)

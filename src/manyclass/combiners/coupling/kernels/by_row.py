@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from manyclass._lib.compiled import kernel
-from manyclass.combiners.coupling.kernels.by_block import LOWEST
+from manyclass.combiners.coupling.kernels.transposed import LOWEST
 
 
 @kernel

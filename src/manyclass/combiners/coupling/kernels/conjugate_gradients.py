@@ -21,7 +21,6 @@ from __future__ import annotations
 import numpy as np
 
 from manyclass._lib.compiled import kernel
-from manyclass.combiners.coupling.kernels.by_block import load_block, store_block
 from manyclass.combiners.coupling.kernels.lanes import (
     WIDTH,
     absolute,
@@ -33,6 +32,7 @@ from manyclass.combiners.coupling.kernels.lanes import (
     total,
     where_less,
 )
+from manyclass.combiners.coupling.kernels.transposed import load_block, store_block, workspace
 
 
 @kernel
@@ -105,10 +105,9 @@ def couple_wlw2_gradients(r, k, tol, max_iter, p, iterations):
     no two comparisons contradict each other. A row whose corrections have not fallen below
     ``tol`` after ``max_iter`` steps gets ``iterations = -1``.
     """
-    block, state = np.empty(r.shape[1] * WIDTH), np.empty(2 * WIDTH)
-    d, inverse, x = np.empty(k * WIDTH), np.empty(k * WIDTH), np.empty(k * WIDTH)
-    g, z = np.empty(k * WIDTH), np.empty(k * WIDTH)
-    step, y = np.empty(k * WIDTH), np.empty(k * WIDTH)
+    block, state = workspace(r.shape[1]), workspace(2)
+    d, inverse, x, g = workspace(k), workspace(k), workspace(k), workspace(k)
+    z, step, y = workspace(k), workspace(k), workspace(k)
     zero, one, tolerance = broadcast(0.0), broadcast(1.0), broadcast(tol)
     for first in range(0, r.shape[0], WIDTH):
         load_block(r, first, block)
@@ -302,11 +301,10 @@ def couple_even(r, start, middle, members, ridge, tol, max_iter, p, iterations, 
     """Couple by penalised least squares; ``ridge`` is t / w_b of every column."""
     n, n_columns = r.shape
     k = p.shape[1]
-    block, state = np.empty(n_columns * WIDTH), np.empty(2 * WIDTH)
-    e, x = np.empty(k * WIDTH), np.empty(k * WIDTH)
-    v, trial = np.empty(n_columns * WIDTH), np.empty(n_columns * WIDTH)
-    step, g, diagonal = np.empty(len(v)), np.empty(len(v)), np.empty(len(v))
-    plus, minus = np.empty(n_columns * WIDTH), np.empty(n_columns * WIDTH)
+    block, state = workspace(n_columns), workspace(2)
+    e, x, v, trial = workspace(k), workspace(k), workspace(n_columns), workspace(n_columns)
+    step, g, diagonal = workspace(n_columns), workspace(n_columns), workspace(n_columns)
+    plus, minus = workspace(n_columns), workspace(n_columns)
     work = np.empty((3, n_columns * WIDTH))
     zero, one, half = broadcast(0.0), broadcast(1.0), broadcast(0.5)
     tolerance, little = broadcast(tol), broadcast(1e-4)

@@ -12,6 +12,7 @@ algorithm and use the vectors that the machine has.
 from __future__ import annotations
 
 import operator
+from functools import partial
 
 from llvmlite import ir
 from numba import types
@@ -21,6 +22,7 @@ from numba.extending import intrinsic, lower_builtin, models, register_model
 
 WIDTH = 8  # float64 numbers in 512 bits, the widest vectors of x86 processors
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+_PLACES = ir.VectorType(ir.IntType(32), WIDTH)
 
 
 class LanesType(types.Type):
@@ -87,6 +89,73 @@ def store(typing, workspace, i, value):
         return context.get_dummy_value()
 
     return types.void(workspace, i, lanes), generate
+
+
+@intrinsic
+def transpose_in(typing, source, at, stride, workspace, i):
+    """Read eight numbers of eight samples: entries ``i`` to ``i + 7`` of the workspace.
+
+    The numbers of sample s are source[at + s * stride] and the seven after it.
+    """
+
+    def generate(context, builder, sig, args):
+        tile = _tile(context, builder, sig.args[:3], args[:3])
+        rows = [builder.load(place, align=8) for place in tile]
+        for m, row in enumerate(_transposed(builder, rows)):
+            index = builder.add(_as_index(context, builder, sig.args[4], args[4]), _index(m))
+            place = _address(context, builder, sig.args[3], args[3], types.intp, index)
+            builder.store(row, place, align=8)
+        return context.get_dummy_value()
+
+    return types.void(source, at, stride, workspace, i), generate
+
+
+@intrinsic
+def transpose_out(typing, workspace, i, target, at, stride):
+    """Write entries ``i`` to ``i + 7`` of the workspace; the reverse of :func:`transpose_in`."""
+
+    def generate(context, builder, sig, args):
+        rows = []
+        for m in range(WIDTH):
+            index = builder.add(_as_index(context, builder, sig.args[1], args[1]), _index(m))
+            place = _address(context, builder, sig.args[0], args[0], types.intp, index)
+            rows.append(builder.load(place, align=8))
+        tile = _tile(context, builder, sig.args[2:], args[2:])
+        for row, place in zip(_transposed(builder, rows), tile, strict=True):
+            builder.store(row, place, align=8)
+        return context.get_dummy_value()
+
+    return types.void(workspace, i, target, at, stride), generate
+
+
+def _index(number):
+    return ir.Constant(ir.IntType(64), number)
+
+
+def _as_index(context, builder, index_type, index):
+    return context.cast(builder, index, index_type, types.intp)
+
+
+def _tile(context, builder, types_, args):
+    """Return the addresses of eight numbers of each of eight samples."""
+    data = context.make_array(types_[0])(context, builder, args[0]).data
+    at, stride = map(partial(_as_index, context, builder), types_[1:], args[1:])
+    places = [builder.add(at, builder.mul(stride, _index(s))) for s in range(WIDTH)]
+    return [builder.bitcast(builder.gep(data, [q]), _VECTOR.as_pointer()) for q in places]
+
+
+def _transposed(builder, rows):
+    """Transpose eight vectors: exchange blocks of 1, 2 and 4 numbers between pairs of them."""
+    rows = list(rows)
+    for h in (1, 2, 4):
+        upper = [j if not j & h else WIDTH + j - h for j in range(WIDTH)]
+        lower = [j + h if not j & h else WIDTH + j for j in range(WIDTH)]
+        for i in (i for i in range(WIDTH) if not i & h):
+            pair = rows[i], rows[i + h]
+            rows[i], rows[i + h] = (
+                builder.shuffle_vector(*pair, ir.Constant(_PLACES, mask)) for mask in (upper, lower)
+            )
+    return rows
 
 
 @intrinsic

@@ -38,7 +38,7 @@ class CalibrationReport:
     """Number of rows that the scaling was fitted on."""
 
     def set_scaling(
-        self, scaling: Scaling, p: Floats, y: Places, weights: Floats, columns: Floats, others
+        self, scaling: Scaling, p: Floats, y: Places, weights: Floats, columns, others, code=None
     ) -> None:
         """Record the log-loss of probabilities before and after a scaling."""
         self.scaling, self.n_samples = type(scaling).__name__, len(y)

@@ -1,0 +1,1 @@
+"""Findings and errata: what the five papers get right and wrong, on one page with ten figures."""

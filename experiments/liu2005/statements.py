@@ -1,0 +1,176 @@
+"""Statements of Liu & Zheng (2005) that can be computed: Figure 1, and the cost of SRM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.svm import SVC
+
+from experiments.liu2005.machines import Array, load_split
+from experiments.pages import markdown_table, save_figure
+from experiments.results import Measurement
+from experiments.runner import Claim, Experiment, Row, Task, Verdict
+from manyclass import codes
+from manyclass.banks import MARGIN, fit_bank
+from manyclass.combiners.reliability import StaticReliability
+
+SCALES: dict[str, dict[str, Any]] = {
+    "quick": {"draws": 5, "sizes": [200, 400]},
+    "paper": {"draws": 100, "sizes": [500, 1000, 2000, 4000, 8000]},
+}
+N_TRAIN, N_TEST = 300, 3000
+LETTERS = 5  # machines of the first letters
+LINEAR = 1.2  # largest exponent that is called linear
+
+
+def draw_three_classes(n: int, seed: int) -> tuple[Array, NDArray[np.intp]]:
+    """Draw points of a square. Class 3 is the lower half, classes 1 and 2 the upper quarters."""
+    X = np.random.default_rng(seed).uniform(-1.0, 1.0, (n, 2))
+    return X, np.where(X[:, 1] < 0, 2, np.where(X[:, 0] < 0, 0, 1)).astype(np.intp)
+
+
+def measure_figure1(seed: int) -> Iterator[Row]:
+    """Yield the reliabilities and the errors of the linear machines of the three classes."""
+    (X, y), code = draw_three_classes(N_TRAIN, seed), codes.one_vs_rest(3)
+    bank = fit_bank(SVC(kernel="linear", C=10.0), X, y, code, MARGIN)
+    evidence = bank.evidence(X, y, code, np.ones(len(y)))
+    reliabilities = StaticReliability().fit(X, y, code, evidence).values_
+    X_test, y_test = draw_three_classes(N_TEST, 10_000 + seed)
+    wrong = (bank.scores(X_test) > 0) != (code[y_test] > 0)
+    for c in range(3):
+        yield Row(f"class {c + 1}", "reliability", float(reliabilities[c]))
+        yield Row(f"class {c + 1}", "error", float(wrong[:, c].mean()))
+
+
+def measure_cost(n: int) -> Iterator[Row]:
+    """Yield the mean number of support vectors of one-vs-rest machines on n letters."""
+    split = load_split("letter")
+    counts = []
+    for c in range(LETTERS):
+        model = SVC(C=20.0, cache_size=500).fit(split.X[:n], split.y[:n] == c)
+        counts.append(len(model.support_))
+    yield Row("SRM", "support vectors", float(np.mean(counts)))
+    yield Row("SRM", "kernel evaluations", float(np.mean(counts)) * n)
+
+
+def tasks(scale: str) -> list[Task]:
+    """Return the draws of Figure 1, and the sizes for the cost."""
+    size, prefix = SCALES[scale], "" if scale == "paper" else "quick-"
+    seeds = range(size["draws"])
+    draws = (Task("Figure 1", f"{prefix}{s}", "all", measure_figure1, (s,)) for s in seeds)
+    costs = (Task("letter", f"{prefix}{n}", "all", measure_cost, (n,)) for n in size["sizes"])
+    return [*draws, *costs]
+
+
+def config(scale: str) -> dict[str, Any]:
+    """Return the settings of a scale."""
+    return {**SCALES[scale], "training samples of Figure 1": N_TRAIN, "C of letter": 20.0}
+
+
+# -- the page and the claims -----------------------------------------------------------
+
+
+def _figure1(rows: list[Measurement], c: int, metric: str) -> Array:
+    return np.array(
+        [r.value for r in rows if r[1] == "Figure 1" and r[3:5] == (f"class {c}", metric)]
+    )
+
+
+def _cost(rows: list[Measurement]) -> tuple[Array, Array]:
+    found = sorted(
+        (int(r.split.split("-")[-1]), r.value) for r in rows if r.metric == "kernel evaluations"
+    )
+    sizes, evaluations = zip(*found, strict=True)
+    return np.array(sizes, dtype=float), np.array(evaluations)
+
+
+def _exponent(rows: list[Measurement]) -> float:
+    sizes, evaluations = _cost(rows)
+    return float(np.polyfit(np.log(sizes), np.log(evaluations), 1)[0])
+
+
+def section(rows: list[Measurement], folder: Path) -> str:
+    """Return the picture of the three classes, and the cost of SRM."""
+    picture = save_figure(folder / "figure1.png", _draw, figsize=(4.6, 4.2))
+    sizes, evaluations = _cost(rows)
+    table = [
+        [f"{n:.0f}", f"{e / n:.0f}", f"{e:.3g}"] for n, e in zip(sizes, evaluations, strict=True)
+    ]
+    return "\n\n".join(
+        [
+            "**Figure 1.** The paper sketches three classes of which one can be separated from the "
+            "others by a line and one cannot. Here class 3 is the lower half of a square, and "
+            "classes 1 and 2 are the upper quarters. The lines are those of the linear machines.",
+            picture,
+            "**The cost of SRM** is that of the decision values of the N training samples: N times "
+            f"the number of support vectors. On letter (Gaussian kernel, C = 20, the first "
+            f"{LETTERS} letters against the rest):",
+            markdown_table(["N", "support vectors", "kernel evaluations"], table),
+        ]
+    )
+
+
+def _draw(ax) -> None:
+    X, y = draw_three_classes(N_TRAIN, 0)
+    for c, marker in enumerate("o^s"):
+        ax.scatter(*X[y == c].T, s=12, marker=marker, label=f"class {c + 1}", color=f"C{c}")
+    ends = np.array([-1.0, 1.0])
+    for c, style in ((2, "--"), (0, ":")):
+        model = SVC(kernel="linear", C=10.0).fit(X, y == c)
+        (a, b), offset = model.coef_[0], model.intercept_[0]
+        ax.plot(
+            ends, -(a * ends + offset) / b, f"k{style}", label=f"class {c + 1} against the rest"
+        )
+    ax.set(xlim=(-1, 1), ylim=(-1, 1), xlabel="$x_1$", ylabel="$x_2$")
+    ax.legend(fontsize=8, loc="lower right")
+
+
+def _more_reliable(rows: list[Measurement]) -> Verdict:
+    gaps = _figure1(rows, 3, "reliability") - _figure1(rows, 1, "reliability")
+    better = _figure1(rows, 1, "error") - _figure1(rows, 3, "error")
+    told = (
+        f"on {np.sum((gaps > 0) & (better > 0))} of {len(gaps)} draws class 3 has the higher "
+        f"reliability and the lower error (means: reliability "
+        f"{_figure1(rows, 3, 'reliability').mean():.3f} against "
+        f"{_figure1(rows, 1, 'reliability').mean():.3f}, error "
+        f"{100 * _figure1(rows, 3, 'error').mean():.1f} against "
+        f"{100 * _figure1(rows, 1, 'error').mean():.1f} %)."
+    )
+    return Verdict(bool(((gaps > 0) & (better > 0)).all()), told)
+
+
+def _linear_cost(rows: list[Measurement]) -> Verdict:
+    exponent = _exponent(rows)
+    return Verdict(exponent <= LINEAR, f"kernel evaluations grow as N^{exponent:.2f} on letter.")
+
+
+CLAIMS = (
+    Claim(
+        "A classifier whose linear boundary fits the true one is more accurate and reliable than "
+        "one whose boundary does not (Figure 1).",
+        "On all draws of three classes as in Figure 1, the machine of the separable class has the "
+        "higher static reliability and the lower test error.",
+        _more_reliable,
+        key="figure-1",
+    ),
+    Claim(
+        "The complexity of SRM is O(N) (section III).",
+        "The number of kernel evaluations for the N decision values, N times the number of support "
+        f"vectors, grows on letter at most as N^{LINEAR:g}.",
+        _linear_cost,
+        key="linear-cost",
+    ),
+)
+
+EXPERIMENT = Experiment(
+    name="liu2005-statements",
+    title="Figure 1, and the cost of SRM",
+    tasks=tasks,
+    config=config,
+    section=section,
+    claims=CLAIMS,
+)

@@ -1,0 +1,253 @@
+"""Formulas and theorems of the papers, checked directly. The ledgers refer to these tests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad, minimize
+from scipy.special import log_softmax, softmax
+
+from experiments.hastie1998.statements import sweeps
+from experiments.wu2003.formulas import FORMULAS
+from experiments.zadrozny2001.divergence import distance, noniterative, printed_step
+from manyclass import codes, couple
+from manyclass.combiners.coupling.general import Zadrozny
+from manyclass.combiners.decoding import LossBased
+
+
+def random_pairs(n, k, seed):
+    r = np.random.default_rng(seed).uniform(0.02, 0.98, (n, k, k))
+    return np.triu(r, 1) + np.tril(1 - r.transpose(0, 2, 1), -1) + np.eye(k) / 2
+
+
+def columns(r):
+    return r[:, *np.triu_indices(r.shape[1], 1)]
+
+
+# -- Hastie & Tibshirani ---------------------------------------------------------------
+
+
+def test_max_wins_is_the_bayes_rule_for_known_probabilities():
+    p = np.random.default_rng(0).dirichlet(np.ones(6), 200)
+    wins = (p[:, :, None] > p[:, None, :]).sum(axis=2)
+    np.testing.assert_array_equal(wins.argmax(axis=1), p.argmax(axis=1))
+
+
+def test_matrix_1_is_not_compatible_with_any_p():
+    r = np.array([[[0.5, 0.9, 0.4], [0.1, 0.5, 0.7], [0.6, 0.3, 0.5]]])
+    assert couple(r, rule="ht", full_output=True).incoherence[0] > 0.2
+
+
+def test_the_score_equations_hold_at_the_minimum():
+    r, k = random_pairs(30, 5, 1), 5
+    weights = np.random.default_rng(2).integers(10, 100, 10).astype(float)
+    p = couple(columns(r), "one-vs-one", "ht", weights)
+    n = np.zeros((k, k))
+    n[np.triu_indices(k, 1)] = weights
+    n = n + n.T
+    mu = p[:, :, None] / (p[:, :, None] + p[:, None, :])
+    np.testing.assert_allclose((n * mu).sum(axis=2), (n * r).sum(axis=2), atol=1e-5)
+
+
+def test_the_algorithm_lowers_the_distance_at_every_sweep_and_converges():
+    code = codes.one_vs_one(5)
+    for r in random_pairs(20, 5, 3):
+        row = columns(r[None])
+        track = [distance(row, p[None], code, np.ones(10))[0] for p in sweeps(r, 400)]
+        assert (np.diff(track) <= 1e-12).all()
+        np.testing.assert_allclose(
+            list(sweeps(r, 2000))[-1], couple(r[None], rule="ht")[0], atol=1e-6
+        )
+
+
+# -- Wu, Lin & Weng --------------------------------------------------------------------
+
+
+def objectives(r):
+    k, off = len(r), ~np.eye(len(r), dtype=bool)
+    win = (r > r.T) * 1.0
+
+    def gaps(a, p):
+        return (a * p[None, :] - a.T * p[:, None]) * off
+
+    return {
+        "(13)": lambda p: (((r / k - p[:, None] / 2) * off).sum(axis=1) ** 2).sum(),
+        "(14)": lambda p: (gaps(r, p).sum(axis=1) ** 2).sum(),
+        "(15)": lambda p: (gaps(r, p) ** 2).sum(),
+        "(16)": lambda p: (gaps(win, p) ** 2).sum(),
+    }
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize("k", [3, 5])
+def test_formulas_13_to_16_are_minimised(name, k):
+    for r in random_pairs(10, k, 10 * k):
+        p, objective = FORMULAS[name](r[None])[0], objectives(r)[name]
+        assert p.min() >= 0 and abs(p.sum() - 1) < 1e-12
+        simplex = {"type": "eq", "fun": lambda q: q.sum() - 1}
+        least = minimize(
+            objective, np.full(k, 1 / k), bounds=[(0, 1)] * k, constraints=simplex, tol=1e-12
+        )
+        assert objective(p) <= least.fun + 1e-8
+
+
+def test_formula_13_has_the_order_of_the_iterative_estimates():  # Theorem 1 of [3]
+    r = random_pairs(100, 6, 5)
+    np.testing.assert_array_equal(
+        np.argsort(FORMULAS["(13)"](r), axis=1), np.argsort(couple(r, rule="ht"), axis=1)
+    )
+
+
+def test_identity_4():
+    p = np.random.default_rng(6).dirichlet(np.ones(5))
+    sums = p[:, None] + p
+    terms = sums / 4 * (p[:, None] / sums)
+    np.testing.assert_allclose((terms - np.diag(np.diag(terms))).sum(axis=1), p)
+
+
+def markov_chain(r):
+    k = len(r)
+    Q = r / (k - 1)
+    np.fill_diagonal(Q, (r.sum(axis=1) - np.diag(r)) / (k - 1))
+    return Q
+
+
+def test_theorem_1_a_unique_positive_stationary_vector():
+    for r in random_pairs(50, 6, 7):
+        Q, p = markov_chain(r), couple(r[None], rule="wlw1")[0]
+        np.testing.assert_allclose(Q.sum(axis=0), 1.0)  # the columns: the text says the rows
+        np.testing.assert_allclose(Q @ p, p, atol=1e-12)
+        assert (p > 0).all() and (p < 1).all()
+        assert np.linalg.matrix_rank(Q - np.eye(6)) == 5
+
+
+def test_repeated_multiplication_finds_it():
+    r = random_pairs(1, 5, 8)[0]
+    p = np.linalg.matrix_power(markov_chain(r), 500) @ np.full(5, 0.2)
+    np.testing.assert_allclose(p, couple(r[None], rule="wlw1")[0], atol=1e-10)
+
+
+def quadratic(r):
+    Q = -r.T * r
+    np.fill_diagonal(Q, (r.T**2).sum(axis=1) - np.diag(r) ** 2)
+    return Q
+
+
+def test_theorems_2_and_3_the_quadratic_needs_no_bounds_and_is_positive_definite():
+    for r in random_pairs(50, 6, 9):
+        Q = quadratic(r)
+        assert np.linalg.eigvalsh(Q).min() > 0
+        system = np.block([[Q, np.ones((6, 1))], [np.ones((1, 6)), np.zeros((1, 1))]])
+        p = np.linalg.solve(system, np.r_[np.zeros(6), 1.0])[:6]  # eq. (10)
+        assert (p >= 0).all()
+        np.testing.assert_allclose(p, couple(r[None], rule="wlw2")[0], atol=1e-9)
+
+
+def test_theorem_4_algorithm_1_reaches_the_minimum():
+    r = random_pairs(1, 6, 10)[0]
+    Q, p = quadratic(r), np.full(6, 1 / 6)
+    for step in range(6 * 200):
+        t = step % 6
+        p[t] = (-(Q[t] @ p - Q[t, t] * p[t]) + p @ Q @ p) / Q[t, t]
+        p /= p.sum()
+    np.testing.assert_allclose(p, couple(r[None], rule="wlw2")[0], atol=1e-8)
+
+
+# -- Zadrozny --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["one-vs-one", "one-vs-rest", "sparse-random", "dense-random"])
+def test_the_printed_step_is_that_of_the_library(name):
+    rng = np.random.default_rng(11)
+    code = codes.by_name(name, 5, random_state=0)
+    r, weights = rng.uniform(0.1, 0.9, (20, code.shape[1])), rng.uniform(1, 5, code.shape[1])
+    p = noniterative(r, code)
+    for _ in range(3):
+        p = printed_step(r, p, code, weights)
+    rule = Zadrozny(tol=1e-300, max_iter=3)
+    np.testing.assert_allclose(p, rule.combine(r, code, weights).values, rtol=1e-10)
+
+
+def test_on_all_pairs_it_is_the_method_of_hastie_and_tibshirani():
+    r = columns(random_pairs(20, 4, 12))
+    p = couple(r, "one-vs-one", Zadrozny(tol=1e-13, max_iter=100_000))
+    np.testing.assert_allclose(p, couple(r, "one-vs-one", "ht"), atol=1e-8)
+
+
+def test_the_relation_in_the_proof_of_theorem_1_has_a_minus():
+    code = codes.one_vs_one(6)
+    plus, minus = (code > 0).sum(axis=1), (code < 0).sum(axis=1)
+    np.testing.assert_array_equal((minus - plus) / 2, minus - 5 / 2)  # printed: + (k - 1)/2
+
+
+def test_the_condition_of_section_4_is_not_sufficient():
+    code = np.array([[1, -1, 0, 0], [-1, 1, 1, -1], [0, 0, -1, 1]], dtype=np.int8)
+    plus, minus = (code > 0).sum(axis=1), (code < 0).sum(axis=1)
+    assert (minus - plus == 0 * minus).all()  # a linear function of the number of -1
+    r = np.array([[0.65, 0.35, 0.55, 0.45]])
+    decoded = LossBased("linear").combine(r - 0.5, code).values
+    assert decoded.argmax() == 0 and noniterative(r, code).argmax() == 1
+
+
+@pytest.mark.filterwarnings("ignore:rule 'zadrozny' did not converge")
+def test_one_against_all_has_the_label_of_the_largest_estimate():
+    rng, code = np.random.default_rng(13), codes.one_vs_rest(6)
+    r = rng.uniform(0.01, 0.99, (500, 6))
+    p = couple(r, code, Zadrozny(max_iter=2000))
+    np.testing.assert_array_equal(p.argmax(axis=1), r.argmax(axis=1))
+    np.testing.assert_array_equal(couple(r, code, "kl").argmax(axis=1), r.argmax(axis=1))
+
+
+# -- Duan et al. -----------------------------------------------------------------------
+
+
+def softmax_objective(s, scores, y, C):
+    w = np.exp(s).reshape(2, -1)  # substitute variables (4): weights, then offsets
+    losses = log_softmax(w[0] * scores + w[1], axis=1)[np.arange(len(y)), y]
+    return 0.5 * (w**2).sum() - C * losses.sum()
+
+
+def softmax_gradient(s, scores, y, C):
+    """Return (5) and (6)."""
+    w = np.exp(s).reshape(2, -1)
+    P = softmax(w[0] * scores + w[1], axis=1)
+    off = P - np.eye(P.shape[1])[y]
+    return (
+        np.stack([w[0] + C * (off * scores).sum(axis=0), w[1] + C * off.sum(axis=0)]) * w
+    ).ravel()
+
+
+def test_gradients_5_and_6():
+    rng = np.random.default_rng(14)
+    scores, y = rng.normal(size=(40, 4)), rng.integers(0, 4, 40)
+    arguments = scores, y, 2.0
+    assert check_grad(softmax_objective, softmax_gradient, rng.normal(size=8), *arguments) < 1e-4
+
+
+def test_two_classes_of_soft_max_are_a_sigmoid():  # (14) and (15)
+    rng = np.random.default_rng(15)
+    f, w = rng.normal(size=50), rng.uniform(0.1, 2, 4)
+    P = softmax(np.column_stack([w[0] * f + w[2], -w[1] * f + w[3]]), axis=1)[:, 0]
+    np.testing.assert_allclose(P, 1 / (1 + np.exp(-(w[0] + w[1]) * f + w[3] - w[2])))
+
+
+def test_a_constant_added_to_all_offsets_changes_nothing():
+    scores = np.random.default_rng(16).normal(size=(20, 4))
+    np.testing.assert_allclose(softmax(scores + 3.0, axis=1), softmax(scores, axis=1))
+
+
+# -- Liu & Zheng -----------------------------------------------------------------------
+
+
+def test_equal_reliabilities_are_winner_takes_all():  # (15)
+    f = np.random.default_rng(17).normal(size=(200, 5))
+    soft = np.sign(f) * (1 - np.exp(-np.abs(f)))  # (13)
+    np.testing.assert_array_equal((0.7 * soft).argmax(axis=1), f.argmax(axis=1))
+    assert (np.abs(soft) < 1).all()
+
+
+def test_the_margin_is_two_over_the_norm():
+    w, b = np.array([3.0, 4.0]), 1.0
+    on = {side: (side - b) * w / (w @ w) for side in (-1, 1)}
+    assert all(abs(w @ x + b - side) < 1e-12 for side, x in on.items())
+    assert np.linalg.norm(on[1] - on[-1]) == pytest.approx(2 / np.linalg.norm(w))

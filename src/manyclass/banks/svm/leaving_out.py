@@ -1,0 +1,141 @@
+"""Machines without some of their samples: the solver goes on from the machine of all samples."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manyclass._lib.compiled import kernel, part
+from manyclass.banks.svm.kernel_rows import get_row, kernel_rows
+from manyclass.banks.svm.smo import follow, intercept, limits, optimise
+from manyclass.banks.svm.span_formula import squared_spans
+
+# A choice: a coefficient above this share of its bound C counts as at the bound. The solver sets
+# those to C exactly; copies and weights leave rounding.
+AT_BOUND = 1.0 - 1e-6
+# Choices: a span is doubtful if the sample's score would change by so many margins,
+DOUBTFUL = 1.5
+# or if all other samples at their bound would change by so much: they would become free.
+DRAGGED = 0.2
+# A choice: all machines of a column without one sample take together at most so many times the
+# steps that one of them may take. Then doubtful spans stay.
+MOST_PATIENCE = 10
+
+
+@part
+def leave_each_out(rows, side, bound, a, g, which, share, tol, max_iter, scores, counts):
+    """Set the scores of members as if each had been left out: by its span, or by the solver.
+
+    ``which`` are the members; ``share`` is the part of each bound that remains: that of copies.
+    The counts are how many scores the solver found, how many spans were negative, and of how many.
+    """
+    lower, upper = limits(side, bound)
+    b = intercept(lower, upper, a, g)
+    place, n_support = np.empty(a.size, np.int64), 0
+    for p in range(a.size):
+        place[p] = n_support if a[p] != 0.0 else -1
+        n_support += a[p] != 0.0
+    members, size = np.empty(n_support, np.int64), np.empty(n_support)
+    free, positive = np.empty(n_support, np.bool_), np.empty(n_support, np.bool_)
+    for p in range(a.size):
+        s = place[p]
+        if s >= 0:
+            members[s], size[s], positive[s] = rows.members[p], abs(a[p]), a[p] > 0.0
+            free[s] = size[s] < AT_BOUND * bound[p]
+    among = kernel_rows(rows.source, members, np.empty(n_support * n_support))
+    for s in range(n_support):
+        get_row(among, s)  # kept in this order
+    spans, n_negative, drag = squared_spans(among.kept, free, positive)
+    n_solved, steps_left = 0, MOST_PATIENCE * max_iter
+    for q in range(which.size):
+        p = which[q]
+        scores[q] = side[p] - g[p] + b
+        s = place[p]
+        if s < 0:
+            continue
+        rest = share[q] * bound[p] if share[q] > 0.0 else 0.0
+        lost = max(size[s] - rest, 0.0)
+        scores[q] -= side[p] * lost * spans[s]
+        doubtful = lost * spans[s] >= DOUBTFUL or (not free[s] and lost * drag >= DRAGGED)
+        if doubtful and steps_left > 0:
+            score, n_iter = score_without(rows, side, bound, a, g, p, rest, tol, max_iter)
+            steps_left -= n_iter
+            if not np.isnan(score):
+                scores[q] = score
+                n_solved += 1
+    counts[0], counts[1], counts[2] = n_solved, n_negative, n_support
+
+
+@kernel
+def score_without(rows, side, bound, a, g, p, rest, tol, max_iter):
+    """Return the score of sample p by the machine whose bound of p is ``rest``, and the steps.
+
+    The score is NaN if the solver does not converge.
+    """
+    lower, upper = limits(side, bound)
+    lower[p], upper[p] = min(side[p] * rest, 0.0), max(side[p] * rest, 0.0)
+    a, g = a.copy(), g.copy()
+    if not push_out(rows, p, lower, upper, a, g):
+        return np.nan, 1
+    n_iter = optimise(rows, lower, upper, a, g, tol, max_iter)
+    if n_iter < 0:
+        return np.nan, max_iter
+    return side[p] - g[p] + intercept(lower, upper, a, g), n_iter
+
+
+@part
+def set_fold_scores(rows, side, bound, a, g, fold, tol, max_iter, scores):
+    """Set the scores of each fold's members by the machine of the others.
+
+    ``fold`` is the number of each member's fold, -1 for none. Scores are NaN where a machine has
+    only one side, or does not converge.
+    """
+    for number in range(fold.max() + 1):
+        kept, n_positive, n_negative = bound.copy(), 0, 0
+        for p in range(fold.size):
+            if fold[p] == number:
+                kept[p], scores[p] = 0.0, np.nan
+            elif side[p] > 0.0:
+                n_positive += 1
+            else:
+                n_negative += 1
+        if n_positive == 0 or n_negative == 0 or n_positive + n_negative == fold.size:
+            continue
+        lower, upper = limits(side, kept)
+        a_fold, g_fold, feasible = a.copy(), g.copy(), True
+        for p in range(fold.size):
+            if fold[p] == number:
+                feasible = feasible and push_out(rows, p, lower, upper, a_fold, g_fold)
+        if not feasible or optimise(rows, lower, upper, a_fold, g_fold, tol, max_iter) < 0:
+            continue
+        b = intercept(lower, upper, a_fold, g_fold)
+        for p in range(fold.size):
+            if fold[p] == number:
+                scores[p] = side[p] - g_fold[p] + b
+
+
+@part
+def push_out(rows, p, lower, upper, a, g):
+    """Move a_p within its bounds, by steps with the samples that lose least; tell if it worked."""
+    end = min(max(a[p], lower[p]), upper[p])
+    sign = np.sign(a[p] - end)
+    while a[p] != end:
+        size, K_p = abs(a[p] - end), get_row(rows, p)
+        partner, least = p, np.inf
+        for t in range(a.size):
+            room = upper[t] - a[t] if sign > 0.0 else a[t] - lower[t]
+            if t == p or room <= 0.0:
+                continue
+            step = min(size, room)
+            curvature = rows.diagonal[p] + rows.diagonal[t] - 2.0 * K_p[t]
+            loss = 0.5 * step * curvature - sign * (g[t] - g[p])  # of each unit of the step
+            if loss < least:
+                partner, least = t, loss
+        if partner == p:
+            return False
+        limit = upper[partner] if sign > 0.0 else lower[partner]
+        room = abs(limit - a[partner])
+        step = sign * min(size, room)
+        a[p] = end if room >= size else a[p] - step
+        a[partner] = limit if room <= size else a[partner] + step
+        follow(g, get_row(rows, partner), K_p, step)
+    return True

@@ -1,0 +1,174 @@
+"""The machines of all columns, in compiled code: solved, and scored with samples left out.
+
+Arrays of a column's members lie one after the other: those of column c are ``starts[c]`` to
+``starts[c + 1]``. Columns are independent, so threads may share them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyclass._lib.arrays import Floats, Places
+from manyclass._lib.compiled import kernel
+from manyclass.banks.svm.kernel_rows import Source, kernel_rows
+from manyclass.banks.svm.leaving_out import leave_each_out, set_fold_scores
+from manyclass.banks.svm.smo import intercept, limits, optimise
+
+
+class Problems(NamedTuple):
+    """The optimisation problems of all columns, and their solutions."""
+
+    source: Source
+    starts: Places  # (l + 1,)
+    members: Places  # rows of the training data, ascending in each column
+    side: Floats  # 1 or -1 of each member
+    bound: Floats  # the C of each member
+    a: Floats  # signed coefficients
+    g: Floats  # gradients: side - K a
+    intercept: Floats  # (l,); infinite if there is one side only, 0 without members
+    n_iter: NDArray[np.int64]  # (l,) steps of the solver; see :func:`optimise`
+
+
+@kernel
+def count_members(y, code, used, starts):
+    """Set the starts of the columns; return nothing."""
+    sizes = np.zeros(code.shape[0], np.int64)
+    for r in range(y.size):
+        sizes[y[r]] += used[r]
+    starts[0] = 0
+    for c in range(code.shape[1]):
+        starts[c + 1] = starts[c]
+        for k in range(code.shape[0]):
+            if code[k, c] != 0:
+                starts[c + 1] += sizes[k]
+
+
+@kernel
+def set_members(y, code, used, bounds, problems):
+    """List the members of every column, with their sides and bounds."""
+    for c in range(code.shape[1]):
+        e = problems.starts[c]
+        for r in range(y.size):
+            side = code[y[r], c]
+            if side != 0 and used[r]:
+                problems.members[e], problems.side[e] = r, side
+                problems.bound[e] = bounds[r]
+                e += 1
+
+
+@kernel
+def solve_columns(problems, first, last, tol, max_iter, store_entries):
+    """Solve the problems of some columns.
+
+    The first member is positive in the solver. So the solution for the negative column is the
+    negative of this solution, to the last bit.
+    """
+    store = np.empty(store_entries)
+    for c in range(first, last):
+        part = slice(problems.starts[c], problems.starts[c + 1])
+        a, g, side = problems.a[part], problems.g[part], problems.side[part]
+        sign, one_sided = side[0] if side.size > 0 else 0.0, True
+        for t in range(side.size):
+            a[t], g[t] = 0.0, sign * side[t]
+            one_sided = one_sided and g[t] > 0.0
+        problems.n_iter[c] = 0
+        if one_sided:
+            problems.intercept[c] = sign * np.inf if side.size > 0 else 0.0
+            continue
+        rows = kernel_rows(problems.source, problems.members[part], store)
+        lower, upper = limits(g, problems.bound[part])
+        problems.n_iter[c] = optimise(rows, lower, upper, a, g, tol, max_iter)
+        problems.intercept[c] = sign * intercept(lower, upper, a, g)
+        for t in range(side.size):
+            a[t] *= sign
+            g[t] *= sign
+
+
+@kernel
+def leave_out_columns(
+    problems, first, last, starts, which, share, patience, tol, store_entries, scores, counts
+):
+    """Set the scores of members of some columns as if each had been left out.
+
+    ``starts``, ``which`` and ``share`` list the members to leave out; see :func:`leave_each_out`,
+    also for the counts (l, 3).
+    """
+    store = np.empty(store_entries)
+    for c in range(first, last):
+        part = slice(problems.starts[c], problems.starts[c + 1])
+        side, bound = problems.side[part], problems.bound[part]
+        a, g = problems.a[part], problems.g[part]
+        if np.isinf(problems.intercept[c]) or side.size == 0:
+            for e in range(starts[c], starts[c + 1]):
+                scores[e] = problems.intercept[c]
+            continue
+        rows = kernel_rows(problems.source, problems.members[part], store)
+        max_iter = patience * (abs(problems.n_iter[c]) + side.size)
+        out = slice(starts[c], starts[c + 1])
+        left, rest, values = which[out], share[out], scores[out]
+        leave_each_out(rows, side, bound, a, g, left, rest, tol, max_iter, values, counts[c])
+
+
+@kernel
+def leave_folds_out(problems, columns, first, last, fold, patience, tol, store_entries, scores):
+    """Set the scores of all members of some columns by folds; ``fold`` is that of each row."""
+    store = np.empty(store_entries)
+    for c in columns[first:last]:
+        part = slice(problems.starts[c], problems.starts[c + 1])
+        side, bound = problems.side[part], problems.bound[part]
+        a, g = problems.a[part], problems.g[part]
+        if np.isinf(problems.intercept[c]) or side.size == 0:
+            scores[part] = problems.intercept[c]
+            continue
+        members = problems.members[part]
+        rows = kernel_rows(problems.source, members, store)
+        max_iter = patience * (abs(problems.n_iter[c]) + side.size)
+        set_fold_scores(rows, side, bound, a, g, fold[members], tol, max_iter, scores[part])
+
+
+@kernel
+def duals_by_rows(starts, members, a, start, columns, values):
+    """Set the coefficients by rows (CSR), columns in ascending order; ``start`` has n + 2 zeros."""
+    for e in range(a.size):
+        if a[e] != 0.0:
+            start[members[e] + 2] += 1
+    for r in range(2, start.size):
+        start[r] += start[r - 1]
+    for c in range(starts.size - 1):
+        for e in range(starts[c], starts[c + 1]):
+            if a[e] != 0.0:
+                at = start[members[e] + 1]
+                columns[at], values[at] = c, a[e]
+                start[members[e] + 1] += 1
+
+
+@kernel
+def list_left_out(problems, y, code, used, place, starts, samples, which):
+    """List the samples that take part in each column, and which member of the column each is.
+
+    ``place`` is that of each sample among those of the problems.
+    """
+    n_places = 0
+    for s in range(place.size):
+        n_places = max(n_places, place[s] + 1)
+    member = np.empty(n_places, np.int64)
+    for c in range(code.shape[1]):
+        for e in range(problems.starts[c], problems.starts[c + 1]):
+            if problems.members[e] < n_places:
+                member[problems.members[e]] = e - problems.starts[c]
+        e = starts[c]
+        for s in range(y.size):
+            if used[s] and code[y[s], c] != 0:
+                samples[e], which[e] = s, member[place[s]]
+                e += 1
+
+
+@kernel
+def fill_scores(starts, samples, values, scores):
+    """Write the listed values of every column into the scores (m, l)."""
+    for c in range(scores.shape[1]):
+        for e in range(starts[c], starts[c + 1]):
+            scores[samples[e], c] = values[e]

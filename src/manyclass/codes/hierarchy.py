@@ -1,0 +1,343 @@
+"""A hierarchy of classes that the user knows."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from manyclass._lib.arrays import Floats, Places
+from manyclass._lib.messages import quoted, some_quoted
+from manyclass.codes.checks import Code, check_integer
+from manyclass.codes.random import Seed
+from manyclass.codes.trees import Grower, Split, as_code
+
+ROOT = "root"
+"""The name of the node of all classes, if the hierarchy does not name it."""
+
+
+class Nodes(NamedTuple):
+    """The nodes of a hierarchy, each after its parent."""
+
+    names: list[Any]
+    parents: list[int]
+    """-1 for the root."""
+    children: list[list[int]]
+    members: list[Places]
+    """The classes below each node, as places among the sorted labels."""
+
+    @property
+    def depths(self) -> list[int]:
+        """The number of edges between the root and each node."""
+        depths: list[int] = []
+        for parent in self.parents:
+            depths.append(0 if parent < 0 else depths[parent] + 1)
+        return depths
+
+
+class Hierarchy(BaseEstimator):
+    """A tree over the classes with any number of children, as a code.
+
+    Pass it as ``code`` of :class:`~manyclass.CoupledClassifier`. The model then has probabilities
+    of inner nodes, and decisions that stop at an inner node if the classes below it are not
+    certain enough.
+
+    Parameters
+    ----------
+    tree : nested dict or list
+        A dict has names of nodes as keys and their children as values; a list has children
+        without a name of their own. Everything else is a class label, and so is a key with the
+        value None. Every label of y must occur once.
+    n_trees : int, default=4
+        A node with more than two children is split step by step, as in
+        :class:`~manyclass.codes.ClassTrees`, in this many ways, which are averaged.
+    n_candidates : int, default=5
+        See :class:`~manyclass.codes.ClassTrees`.
+
+    See Also
+    --------
+    manyclass.metrics.hierarchy_distance : Mean distance of decisions and labels in the tree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyclass.codes import Hierarchy
+    >>> animals = Hierarchy({"mammal": ["cat", "dog"], "bird": ["gull", "owl"]})
+    >>> animals.node_names
+    ['root', 'mammal', 'cat', 'dog', 'bird', 'gull', 'owl']
+    >>> p = np.array([[0.45, 0.45, 0.05, 0.05], [0.05, 0.90, 0.03, 0.02]])  # cat, dog, gull, owl
+    >>> animals.node_probabilities(p)[:, 1]
+    array([0.9 , 0.95])
+    >>> animals.decide(p, confidence=0.8).tolist()
+    ['mammal', 'dog']
+    """
+
+    def __init__(self, tree: Any, n_trees: int = 4, n_candidates: int = 5):
+        self.tree = tree
+        self.n_trees = n_trees
+        self.n_candidates = n_candidates
+
+    @classmethod
+    def from_parents(
+        cls, parents: Mapping[Any, Any] | Iterable[tuple[Any, Any]], **options: int
+    ) -> Hierarchy:
+        """Return the hierarchy in which each node points to its parent.
+
+        Parameters
+        ----------
+        parents : dict or iterable of pairs
+            The parent of each node. Nodes without children are classes.
+        **options : int
+            Other parameters.
+
+        Examples
+        --------
+        >>> from manyclass.codes import Hierarchy
+        >>> Hierarchy.from_parents({"cat": "mammal", "dog": "mammal", "owl": "bird"}).tree
+        {'mammal': {'cat': None, 'dog': None}, 'bird': {'owl': None}}
+        """
+        pairs = dict.fromkeys(parents.items() if isinstance(parents, Mapping) else parents)
+        parent_of: dict[Any, Any] = {}
+        children: dict[Any, list[Any]] = {}
+        for child, parent in pairs:
+            if child in parent_of:
+                raise ValueError(
+                    f"node {quoted(child)} has two parents, {quoted(parent_of[child])} and "
+                    f"{quoted(parent)}: keep one of them."
+                )
+            parent_of[child] = parent
+            children.setdefault(parent, []).append(child)
+        _check_no_cycle(parent_of)
+        roots = [node for node in children if node not in parent_of]
+
+        def nested(node: Any) -> dict[Any, Any] | None:
+            return {child: nested(child) for child in children[node]} if node in children else None
+
+        return cls({root: nested(root) for root in roots}, **options)
+
+    # ------------------------------------------------------------------ the tree
+
+    def nodes(self) -> Nodes:
+        """Return the nodes, each after its parent; raise a ``ValueError`` if it is no tree."""
+        names, parents = _flatten(self.tree)
+        children: list[list[int]] = [[] for _ in names]
+        for node, parent in enumerate(parents):
+            if parent >= 0:
+                children[parent].append(node)
+        leaves = [node for node, below in enumerate(children) if not below]
+        if len(leaves) < 2:
+            raise ValueError(
+                f"the hierarchy has a single leaf, {quoted(names[leaves[0]])}: it needs two "
+                "classes or more."
+            )
+        labels = np.array([names[leaf] for leaf in leaves])
+        places = np.empty(len(leaves), dtype=np.intp)
+        places[np.argsort(labels)] = np.arange(len(leaves))
+        members: list[Any] = [[] for _ in names]
+        for leaf, place in zip(leaves, places, strict=True):
+            members[leaf] = [place]
+        for node in range(len(names) - 1, 0, -1):
+            members[parents[node]] = members[node] + members[parents[node]]
+        return Nodes(
+            names, parents, children, [np.sort(np.array(m, dtype=np.intp)) for m in members]
+        )
+
+    @property
+    def node_names(self) -> list[Any]:
+        """Names of all nodes, each after its parent; leaves are named by their class."""
+        return self.nodes().names
+
+    def classes(self) -> NDArray:
+        """Return the labels of all leaves, sorted."""
+        nodes = self.nodes()
+        return np.sort([nodes.names[i] for i, below in enumerate(nodes.children) if not below])
+
+    def build(
+        self, X: Any, y: ArrayLike, k: int, random_state: Seed = None, sample_weight=None
+    ) -> Code:
+        """Return the code matrix; see :meth:`ClassTrees.build`.
+
+        X is only used for nodes with more than two children.
+        """
+        nodes = self.nodes()
+        self._check_labels(np.unique(np.asarray(y)), k)
+        n_trees = check_integer("n_trees", self.n_trees, 1)
+        n_candidates = check_integer("n_candidates", self.n_candidates, 1)
+        rng, grower = check_random_state(random_state), None
+        if any(len(below) > 2 for below in nodes.children):
+            grower = Grower.of(X, y, k, rng, n_candidates, sample_weight)
+        splits = _splits(nodes, grower)
+        return as_code(k, [s for _ in range(n_trees if grower else 1) for s in splits()])
+
+    def _check_labels(self, labels: NDArray, k: int) -> None:
+        """Raise a ``ValueError`` unless the leaves are the classes of y."""
+        leaves = self.classes()
+        missing = np.setdiff1d(labels, leaves)
+        if len(missing):
+            raise ValueError(
+                f"the hierarchy has no leaf for {some_quoted(missing)} of y: add the missing "
+                "classes."
+            )
+        if len(leaves) != k:
+            unknown = np.setdiff1d(leaves, labels)
+            raise ValueError(
+                f"the hierarchy has leaves that are no classes of y: {some_quoted(unknown)}. "
+                "Remove them, or pass samples of them."
+            )
+
+    # ------------------------------------------------------------------ probabilities
+
+    def node_probabilities(self, p: ArrayLike) -> Floats:
+        """Return the probabilities of all nodes: sums over the classes below them.
+
+        Parameters
+        ----------
+        p : array-like of shape (n, k)
+            Class probabilities, in the sorted order of the labels.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            In the order of ``node_names``.
+        """
+        p = np.asarray(p, dtype=np.float64)
+        members = self.nodes().members
+        if p.ndim != 2 or p.shape[1] != len(members[0]):
+            raise ValueError(
+                f"p has shape {p.shape}, but the hierarchy has {len(members[0])} classes: pass "
+                "one column for each."
+            )
+        return np.stack([p[:, below].sum(axis=1) for below in members], axis=1)
+
+    def decide(self, p: ArrayLike, confidence: float = 0.5) -> NDArray:
+        """Return the most specific node of each row that is probable enough.
+
+        From the root, the decision goes to the most probable child for as long as the
+        child's probability is at least ``confidence``.
+
+        Parameters
+        ----------
+        p : array-like of shape (n, k)
+            Class probabilities, in the sorted order of the labels.
+        confidence : float, default=0.5
+            Between 0 and 1. With 0.5, the expected distance in the tree between the decision and
+            the true class is as small as possible. If a step down that is wrong costs b, and one
+            that is right gains a, it is b / (a + b). With 0, decisions are classes.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Names of nodes.
+        """
+        if not 0.0 <= confidence <= 1.0:
+            raise ValueError(f"confidence must be between 0 and 1, got {quoted(confidence)}.")
+        nodes, of_node = self.nodes(), self.node_probabilities(p)
+        place = np.zeros(len(of_node), dtype=np.intp)
+        for node, below in enumerate(nodes.children):
+            rows = np.flatnonzero(place == node)
+            if below and len(rows):
+                children = np.array(below)
+                best = children[of_node[np.ix_(rows, children)].argmax(axis=1)]
+                sure = of_node[rows, best] >= confidence
+                place[rows[sure]] = best[sure]
+        names = np.empty(len(nodes.names), dtype=object)
+        names[:] = nodes.names
+        return names[place]
+
+    def distances(self, a: Iterable[Hashable], b: Iterable[Hashable]) -> NDArray[np.int64]:
+        """Return the number of edges between pairs of nodes, named as in ``node_names``."""
+        nodes = self.nodes()
+        place, depths = {name: i for i, name in enumerate(nodes.names)}, nodes.depths
+        unknown = [name for name in (*a, *b) if name not in place]
+        if unknown:
+            raise ValueError(f"the hierarchy has no node {some_quoted(unknown)}.")
+
+        def distance(first: int, second: int) -> int:
+            steps = 0
+            while first != second:
+                if depths[first] < depths[second]:
+                    first, second = second, first
+                first, steps = nodes.parents[first], steps + 1
+            return steps
+
+        pairs = zip(a, b, strict=True)
+        return np.array([distance(place[x], place[y]) for x, y in pairs], dtype=np.int64)
+
+
+def _splits(nodes: Nodes, grower: Grower | None):
+    """Return a function that yields the binary splits of all nodes, in a new way at each call."""
+
+    def splits() -> Iterator[Split]:
+        for below in nodes.children:
+            groups = [nodes.members[child] for child in below]
+            if len(groups) == 2:
+                yield groups[0], groups[1]
+            elif grower is not None and len(groups) > 2:
+                yield from grower.binary_tree(groups)
+
+    return splits
+
+
+def _check_no_cycle(parent_of: Mapping[Any, Any]) -> None:
+    safe: set[Any] = set()
+    for node in parent_of:
+        path: dict[Any, None] = {}
+        while node in parent_of and node not in safe:
+            if node in path:
+                raise ValueError(f"node {quoted(node)} is its own ancestor: break the cycle.")
+            path[node] = None
+            node = parent_of[node]
+        safe.update(path)
+
+
+def _flatten(tree: Any) -> tuple[list[Any], list[int]]:
+    """Return the names and the parents of all nodes, each after its parent."""
+    names: list[Any] = []
+    parents: list[int] = []
+    known: set[Any] = set()
+
+    def add(name: Any, parent: int, below: Any) -> None:
+        if name in known:
+            raise ValueError(
+                f"node {quoted(name)} occurs twice in the hierarchy: give every node one parent "
+                "and a name of its own."
+            )
+        known.add(name)
+        names.append(name)
+        parents.append(parent)
+        place = len(names) - 1
+        for own, deeper in _children(below):
+            add(_joined(deeper) if own is None else own, place, deeper)
+
+    if isinstance(tree, Mapping) and len(tree) == 1:
+        ((root, below),) = tree.items()
+        add(root, -1, below)
+    else:
+        add(ROOT, -1, tree)
+    return names, parents
+
+
+def _children(below: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the name (None if it has none) and the children of each child."""
+    if isinstance(below, Mapping):
+        yield from below.items()
+    elif isinstance(below, list | tuple | set):
+        for child in below:
+            is_leaf = not isinstance(child, Mapping | list | tuple | set)
+            if isinstance(child, Mapping):
+                yield from child.items()
+            else:
+                yield (child, None) if is_leaf else (None, child)
+    elif below is not None:
+        yield below, None
+
+
+def _joined(below: Any) -> str:
+    """Return the name of a node that has none: those of its children."""
+    return " + ".join(
+        str(_joined(deeper) if own is None else own) for own, deeper in _children(below)
+    )

@@ -1,0 +1,1 @@
+"""Compiled code of the codes that are built from data."""

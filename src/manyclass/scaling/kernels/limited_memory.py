@@ -1,0 +1,135 @@
+"""L-BFGS for the matrix of a scaling: products by BLAS, everything else in plain loops."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manyclass._lib.compiled import kernel, part, summing_kernel
+from manyclass._lib.compiled.exponential import exponential, logarithm
+
+
+@summing_kernel
+def _inner(u, v):
+    total = 0.0
+    for i in range(len(u)):
+        total += u[i] * v[i]
+    return total
+
+
+@summing_kernel
+def _residuals(logits, y, shares):
+    """Replace logits (k, n) by shares times (probability - truth); returns the mean log-loss."""
+    k, n = logits.shape
+    loss, block = 0.0, 256  # rows at a time, which stay in the first cache
+    highest, total = np.empty(block), np.empty(block)
+    for first in range(0, n, block):
+        rows = min(block, n - first)
+        part = logits[:, first : first + rows]
+        for s in range(rows):
+            highest[s], total[s] = part[0, s], 0.0
+        for i in range(1, k):
+            for s in range(rows):
+                highest[s] = max(highest[s], part[i, s])
+        for s in range(rows):
+            loss -= shares[first + s] * (part[y[first + s], s] - highest[s])
+        for i in range(k):
+            for s in range(rows):
+                part[i, s] = exponential(part[i, s] - highest[s])
+                total[s] += part[i, s]
+        for s in range(rows):
+            loss += shares[first + s] * logarithm(total[s])
+            total[s] = shares[first + s] / total[s]
+        for i in range(k):
+            for s in range(rows):
+                part[i, s] *= total[s]
+        for s in range(rows):
+            part[y[first + s], s] -= shares[first + s]
+    return loss
+
+
+@part
+def _evaluate(z, X, y, shares, units, v, M, logits, gradient):
+    """Write the gradient in v; returns the objective. ``M`` and ``logits`` are workspace."""
+    k, n = z.shape
+    for e in range(v.size):
+        M[e] = v[e] * units[e]
+    np.dot(M.reshape(-1, k).T, X, logits)
+    for i in range(k):
+        for s in range(n):
+            logits[i, s] += z[i, s]
+    loss = _residuals(logits, y, shares)
+    np.dot(X, logits.T, gradient.reshape(-1, k))
+    for e in range(v.size):
+        gradient[e] = gradient[e] * units[e] + 2.0 * v[e]
+        loss += v[e] * v[e]
+    return loss
+
+
+@part
+def _direct(gradient, steps, changes, inner, n_steps, direction):
+    """Write minus the inverse Hessian, as the last steps tell it, times the gradient.
+
+    Step j and the change of the gradient along it are in row j modulo the number of rows.
+    """
+    memory = len(steps)
+    share = np.empty(memory)
+    first = max(0, n_steps - memory)
+    for e in range(len(direction)):
+        direction[e] = -gradient[e]
+    for j in range(n_steps - 1, first - 1, -1):
+        r = j % memory
+        share[r] = _inner(steps[r], direction) / inner[r]
+        for e in range(len(direction)):
+            direction[e] -= share[r] * changes[r, e]
+    if n_steps > 0:
+        r = (n_steps - 1) % memory
+        scale = inner[r] / _inner(changes[r], changes[r])
+        for e in range(len(direction)):
+            direction[e] *= scale
+    for j in range(first, n_steps):
+        r = j % memory
+        more = share[r] - _inner(changes[r], direction) / inner[r]
+        for e in range(len(direction)):
+            direction[e] += more * steps[r, e]
+
+
+@kernel
+def minimise_matrix(z, X, y, shares, units, tol, v):
+    """Minimise the mean log-loss of softmax(z + M' X), plus v'v, from 0; returns the evaluations.
+
+    Samples are columns of z (k, n) and X (d, n). ``v`` (d k,) holds M in units: M = v * units. In
+    these, the ridge is the same for all entries and the problem is strongly convex: a step that
+    reduces it enough is a good one.
+    """
+    size, memory = v.size, 20
+    M, logits, gradient = np.empty(size), np.empty(z.shape), np.empty(size)
+    there, ahead, direction = np.empty(size), np.empty(size), np.empty(size)
+    steps, changes = np.empty((memory, size)), np.empty((memory, size))
+    inner = np.empty(memory)
+    for e in range(size):
+        v[e], there[e] = 0.0, 0.0
+    value, slope, length, evaluations, n_steps = np.inf, 0.0, 1.0, 0, -1
+    while n_steps < 500 and length >= 1e-10:
+        reached = _evaluate(z, X, y, shares, units, there, M, logits, ahead)
+        evaluations += 1
+        if n_steps < 0 or reached <= value + 1e-4 * length * slope:
+            steepest, r = 0.0, max(n_steps, 0) % memory
+            for e in range(size):
+                steps[r, e], changes[r, e] = there[e] - v[e], ahead[e] - gradient[e]
+                v[e], gradient[e] = there[e], ahead[e]
+                steepest = max(steepest, abs(gradient[e]))
+            inner[r] = _inner(steps[r], changes[r])
+            gain, value = value - reached, reached
+            if steepest <= 1e-7 or gain <= tol * max(1.0, value):
+                break
+            n_steps += 1
+            _direct(gradient, steps, changes, inner, n_steps, direction)
+            slope = _inner(gradient, direction)
+            length = 1.0 if n_steps > 0 else min(1.0, 1.0 / np.sqrt(-slope))
+        else:
+            # The minimum of the parabola through both values, with the slope here.
+            bent = reached - value - length * slope
+            length = max(0.1 * length, min(0.5 * length, -0.5 * slope * length * length / bent))
+        for e in range(size):
+            there[e] = v[e] + length * direction[e]
+    return evaluations

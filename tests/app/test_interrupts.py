@@ -1,0 +1,96 @@
+"""Commands that are interrupted. ``python -m fuzz.interrupts`` tries many more moments."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fuzz import interrupts
+from manyclass.app.signals import end_process, run_in_order
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    pytest.importorskip("skops")
+    path = tmp_path_factory.mktemp("interrupted")
+    interrupts.prepare(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("command", "number", "after"),
+    [
+        ("compare-jobs", signal.SIGINT, 0.4),
+        ("fit", signal.SIGTERM, 1.5),
+        ("predict", signal.SIGKILL, 3.0),
+    ],
+)
+def test_ends_in_order(command, number, after, folder):
+    outcome = interrupts.interrupt(command, number, after, folder, patience=120)
+    assert outcome.faults == [], outcome.said
+
+
+WORKER = """
+import os, sys, time
+from joblib import Parallel, delayed
+from manyclass.app.signals import end_with_parent
+
+if __name__ == "__main__":
+    with Parallel(n_jobs=2, initializer=end_with_parent) as parallel:
+        parallel(delayed(time.sleep)(0) for _ in range(2))
+        print(os.getpid(), flush=True)
+        parallel(delayed(time.sleep)(300) for _ in range(2))
+"""
+
+
+def test_workers_end_with_their_parent(tmp_path):
+    path = tmp_path / "parent.py"
+    path.write_text(WORKER)
+    parent = subprocess.Popen(
+        [sys.executable, str(path)], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert int(parent.stdout.readline()) == parent.pid
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(parent.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.2)
+    os.killpg(parent.pid, signal.SIGKILL)
+    pytest.fail("workers outlive their parent")
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemError, ZeroDivisionError])
+def test_what_libraries_make_of_an_interrupt_is_no_traceback(error, capsys):
+    def command():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt as interrupt:
+            raise error("wrapped") from interrupt
+
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        assert run_in_order(lambda: ("some command", command), "nothing kept") == 143
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert capsys.readouterr().err == "terminated; nothing kept\n"
+
+
+def test_other_errors_stay_what_they_are():
+    def command():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_in_order(lambda: ("some command", command), "nothing kept")
+    with pytest.raises(SystemExit):
+        end_process(3)

@@ -1,0 +1,310 @@
+"""Tables as people have them: every kind of file is read, and what is odd is named."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import subprocess
+import sys
+import tracemalloc
+import warnings
+import zipfile
+from time import process_time
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas")
+
+from manyclass.app import dialect  # noqa: E402
+from manyclass.app.columns import conform, layout_of  # noqa: E402
+from manyclass.app.suspects import leaks  # noqa: E402
+from manyclass.app.tables import Choices, column_names, read, read_table  # noqa: E402
+
+rng = np.random.RandomState(0)
+N = 60
+LABELS = np.array(["Äpfel", "Birnen", "Kirschen"])[np.arange(N) % 3]
+FRAME = pd.DataFrame(
+    {
+        "Größe": np.round(rng.randn(N) + np.arange(N) % 3, 3),
+        "n": rng.randint(0, 9, N),
+        "Farbe": np.array(["rot", "grün"])[rng.randint(0, 2, N)],
+        "class": LABELS,
+    }
+)
+
+
+def text(sep=",", decimal=".", frame=FRAME) -> str:
+    return frame.to_csv(index=False, sep=sep, decimal=decimal)
+
+
+def excel() -> bytes:
+    pytest.importorskip("openpyxl")
+    buffer = io.BytesIO()
+    FRAME.to_excel(buffer, index=False)
+    return buffer.getvalue()
+
+
+def feather() -> bytes:
+    pytest.importorskip("pyarrow")
+    buffer = io.BytesIO()
+    FRAME.to_feather(buffer)
+    return buffer.getvalue()
+
+
+def zipped(*members: tuple[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+FILES = {
+    "plain.csv": lambda: text().encode(),
+    "semicolon.csv": lambda: text(";").encode(),
+    "german.csv": lambda: text(";", ",").encode("cp1252"),
+    "tab.csv": lambda: text("\t").encode(),
+    "tab.tsv": lambda: text("\t", ",").encode(),
+    "comma.tsv": lambda: text().encode(),
+    "pipe.txt": lambda: text("|").encode(),
+    "mark.csv": lambda: text().encode("utf-8-sig"),
+    "wide.csv": lambda: text(";", ",").encode("utf-16"),
+    "wide-little.csv": lambda: text().encode("utf-16-le"),
+    "wide-big.csv": lambda: text().encode("utf-16-be"),
+    "latin.csv": lambda: text().encode("latin-1"),
+    "mac.csv": lambda: text().replace("\n", "\r\n").encode(),
+    "packed.csv.gz": lambda: gzip.compress(text(";", ",").encode()),
+    "one.zip": lambda: zipped(("a/t.csv", text(";").encode()), ("__MACOSX/x", b""), ("r.md", b"")),
+    "sheet.xlsx": excel,
+    "arrow.feather": feather,
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.filterwarnings("ignore:.*is not in UTF-8")
+def test_every_usual_file_is_the_same_table(name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(FILES[name]())
+    X, y = read_table(path)
+    assert list(X.columns) == ["Größe", "n", "Farbe"] and y.tolist() == LABELS.tolist()
+    np.testing.assert_allclose(X["Größe"], FRAME["Größe"])
+    assert X["n"].tolist() == FRAME["n"].tolist() and X["Farbe"].tolist() == list(FRAME["Farbe"])
+
+
+def test_the_user_may_insist(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("a;b,y\n1;2,u\n3;4,v\n".encode("utf-16-le"))
+    X, _ = read_table(path, target="b,y", sep=";", encoding="utf-16-le")
+    assert list(X.columns) == ["a"]
+    path.write_text("a;y\n1,5;u\n2,5;v\n")
+    X, _ = read_table(path, decimal=".")
+    assert X["a"].tolist() == ["1,5", "2,5"]
+    for options, message in [
+        ({"sep": ";;"}, "--sep must be one character"),
+        ({"encoding": "nothing"}, "--encoding: unknown encoding"),
+        ({"encoding": "utf-16"}, "UTF-16"),
+        ({"drop": ("z",)}, "--drop: .* has no column 'z'"),
+        ({"numeric": ("y",)}, "--numeric: 'y' is the target"),
+        ({"numeric": ("a",), "categorical": ("a",)}, "cannot be --categorical and --numeric"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            read_table(path, **options)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sep", "numbers"),
+    [
+        (["1.234,5", "12,25", "7"], ";", [1234.5, 12.25, 7]),
+        (['"1,234.5"', '"12,000"', "7"], ",", [1234.5, 12000, 7]),
+        (["1,5", "unknown", "2,5"], ";", [1.5, np.nan, 2.5]),
+        (["1e-3", "2E5", "-.5"], ",", [1e-3, 2e5, -0.5]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:column 'a'")
+def test_marks_in_numbers(fields, sep, numbers, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(f"a{sep}y\n" + "".join(f"{field}{sep}{i}\n" for i, field in enumerate(fields)))
+    np.testing.assert_array_equal(read_table(path)[0]["a"], numbers)
+
+
+def test_archives_with_more_than_a_table(tmp_path):
+    path = tmp_path / "two.zip"
+    path.write_bytes(zipped(("a.csv", b"a,y\n"), ("b.csv", b"a,y\n")))
+    with pytest.raises(ValueError, match=r"must hold one table, and holds 2: 'a.csv', 'b.csv'"):
+        read_table(path)
+    path.write_bytes(b"no zip")
+    with pytest.raises(ValueError, match="not a complete zip file"):
+        read_table(path)
+
+
+def test_the_standard_input(tmp_path):
+    script = (
+        "from manyclass.app.tables import read_table\n"
+        "X, y = read_table('-')\nprint(X.shape, y.nunique(), X.iloc[0, 0])"
+    )
+    for content in (text(";", ",").encode(), gzip.compress(text().encode()), feather()):
+        done = subprocess.run([sys.executable, "-c", script], input=content, capture_output=True)
+        assert done.stdout.decode().split() == ["(60,", "3)", "3", str(FRAME.iloc[0, 0])], done
+    done = subprocess.run([sys.executable, "-c", script], input=b"", capture_output=True)
+    assert b"the standard input is empty" in done.stderr
+
+
+# ---------------------------------------------------------------------- columns
+
+
+def write(tmp_path, frame):
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("row", np.arange(N)),
+        ("anything", np.arange(1, N + 1)),
+        ("patient_id", rng.permutation(10 * N)[:N]),
+        ("customerId", rng.permutation(10 * N)[:N]),
+    ],
+)
+def test_identifiers_are_left_out_and_named(name, values, tmp_path):
+    path = write(tmp_path, FRAME.assign(**{name: values}))
+    with pytest.warns(
+        UserWarning, match=rf"columns left out: '{name}' \(it.*--numeric COLUMN keeps"
+    ):
+        X, _ = read_table(path)
+    assert name not in X
+    assert name in read_table(path, numeric=[name])[0]
+
+
+def test_measurements_are_no_identifiers(tmp_path):
+    path = write(tmp_path, FRAME.assign(weight=rng.permutation(10 * N)[:N], valid=rng.rand(N)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert {"weight", "valid"} <= set(read_table(path)[0])
+
+
+@pytest.mark.parametrize("token", ["unknown", "N.A.", "-", "not available", "#DIV/0!", "abc"])
+def test_stray_tokens_are_missing_numbers(token, tmp_path):
+    values = np.round(rng.randn(N), 2).astype(object)
+    values[[3, 9]] = token
+    path = write(tmp_path, FRAME.assign(a=values))
+    with pytest.warns(
+        UserWarning, match=r"column 'a' holds numbers and .*: this counts as missing"
+    ):
+        table = read(path, Choices())
+    assert table.layout.kinds["a"] == "number" and table.layout.missing == {"a": [token]}
+    assert np.flatnonzero(table.X["a"].isna()).tolist() == [3, 9]
+    assert read_table(path, categorical=["a"])[0]["a"][3] == token
+    later = pd.DataFrame({"a": ["1", token, "n/a", None]})
+    assert conform(later, table.layout._replace(kinds={"a": "number"}))["a"].isna().sum() == 3
+
+
+def test_codes_with_letters_stay_categories(tmp_path):
+    path = write(tmp_path, FRAME.assign(a=np.array(["1", "2", "x"], object)[np.arange(N) % 3]))
+    assert read(path, Choices()).layout.kinds["a"] == "category"
+
+
+@pytest.mark.parametrize(
+    ("texts", "days"),
+    [
+        (["31.12.2023", "01.02.2024"], ["2023-12-31", "2024-02-01"]),
+        (["31/12/2023", "01/02/2024"], ["2023-12-31", "2024-02-01"]),
+        (["12/31/2023", "01/02/2024"], ["2023-12-31", "2024-01-02"]),
+        (["2023/12/31", "2024/02/01"], ["2023-12-31", "2024-02-01"]),
+        (["31-Dec-2023", "01-Feb-2024"], ["2023-12-31", "2024-02-01"]),
+        (["Dec 31, 2023", "Feb 1, 2024"], ["2023-12-31", "2024-02-01"]),
+        (["31 December 2023", "1 February 2024"], ["2023-12-31", "2024-02-01"]),
+        (["31.12.2023 18:30", "01.02.2024 07:15"], ["2023-12-31 18:30", "2024-02-01 07:15"]),
+        (["12/31/2023 6:30 PM", "01/02/2024 7:15 AM"], ["2023-12-31 18:30", "2024-01-02 07:15"]),
+        (["2023-12-31T18:30:00Z", "2024-02-01"], ["2023-12-31 18:30", "2024-02-01"]),
+    ],
+)
+def test_dates_of_any_usual_form(texts, days):
+    frame = pd.DataFrame({"day": [*texts, None]})
+    layout = layout_of(frame)
+    assert layout.kinds == {"day": "date"}
+    read = conform(frame, layout)["day"]
+    assert read[:2].tolist() == [pd.Timestamp(day) for day in days] and pd.isna(read[2])
+
+
+def test_ambiguous_dates_are_named_and_stay_the_same_later():
+    frame = pd.DataFrame({"day": ["01/02/2024", "03/04/2024"]})
+    with pytest.warns(UserWarning, match="'day', such as 01/02/2024, are read as month, day"):
+        layout_of(frame)
+    known = layout_of(pd.DataFrame({"day": ["25/12/2023", "01/02/2024"]}))
+    assert conform(frame, known)["day"][0] == pd.Timestamp("2024-02-01")
+
+
+@pytest.mark.parametrize("texts", [["1.2.3", "2.3.4"], ["10-20", "5-7"], ["12 34", "5 6"]])
+def test_what_looks_like_a_date_and_is_none(texts):
+    assert layout_of(pd.DataFrame({"a": texts})).kinds == {"a": "category"}
+
+
+def test_labels_that_differ_by_case_or_blanks_are_named(tmp_path):
+    labels = np.where(np.arange(N) % 7 == 0, "birnen ", LABELS)
+    with pytest.warns(UserWarning, match="by case or blanks only: 'Birnen', 'birnen '. They count"):
+        _, y = read_table(write(tmp_path, FRAME.assign(**{"class": labels})))
+    assert y.nunique() == 4
+
+
+def test_leaks_are_named(tmp_path):
+    code = {"Äpfel": "x1", "Birnen": "x2", "Kirschen": "x3"}
+    leaking = FRAME.assign(
+        outcome=[code[c] for c in LABELS],
+        amount=np.arange(N) % 3 * 100 + rng.rand(N),
+        fine=rng.rand(N),
+    )
+    with pytest.warns(UserWarning) as said:
+        read_table(write(tmp_path, leaking))
+    named = [str(w.message) for w in said if "alone tells the class of" in str(w.message)]
+    assert len(named) == 2 and "'outcome'" in named[0] and "'amount'" in named[1]
+    assert "--drop 'outcome'" in named[0]
+
+
+def test_good_columns_are_no_leaks():
+    from sklearn.datasets import load_digits, load_iris, load_wine
+
+    for load in (load_iris, load_wine, load_digits):
+        X, y = load(return_X_y=True, as_frame=True)
+        assert leaks(X, y.to_numpy()) == {}
+
+
+def test_roles(tmp_path):
+    frame = FRAME.assign(who=np.arange(N) // 4, part=np.where(np.arange(N) < 40, "train", "test"))
+    table = read(write(tmp_path, frame), Choices(groups="who", split_column="part", drop=("n",)))
+    assert list(table.X.columns) == ["Größe", "Farbe"]
+    assert table.groups.tolist()[:5] == ["0", "0", "0", "0", "1"]
+    assert set(table.split) == {"train", "test"}
+    gap = frame.assign(who=[None, *range(1, N)])
+    with pytest.raises(ValueError, match="column 'who' of .* is empty in row 1"):
+        read(write(tmp_path, gap), Choices(groups="who"))
+
+
+# ---------------------------------------------------------------------- bounds
+
+
+def test_many_columns_are_checked_in_linear_time(tmp_path):
+    path = tmp_path / "wide.csv"
+
+    def seconds(n: int) -> float:
+        path.write_text(",".join(f"c{i}" for i in range(n)) + "\n")
+        start = process_time()
+        column_names(path)
+        return process_time() - start
+
+    seconds(1000)
+    assert seconds(40_000) < 2.0  # a quadratic check took 15 s
+
+
+def test_a_line_without_end_is_refused_in_bounded_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(dialect.Dialect, "longest", 2**16)
+    path = tmp_path / "line.csv"
+    path.write_bytes(b"a,y\n" + b"1," * 2**22)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"line 2 has more than 65,536 characters"):
+        read_table(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6e6 < path.stat().st_size
