@@ -673,7 +673,8 @@ class TestRuleScorer:
         rules = [*WU, "max-wins"]
         whole = RuleScorer(rules)(model, X, y)
         model._row_blocks = RowBlocks(60)
-        assert RuleScorer(rules)(model, X, y) == whole
+        # Matrix products of few rows may round otherwise, which depends on the processor.
+        assert RuleScorer(rules)(model, X, y) == pytest.approx(whole, rel=1e-12)
 
     def test_the_model_is_left_alone(self):
         model = CoupledSVC(scaling=None).fit(X, y)

@@ -132,4 +132,6 @@ fused_kernel = _compile(fastmath={"contract"})
 """The same, but a product and a sum may be rounded together (fused multiply-add)."""
 
 summing_kernel = _compile(fastmath={"contract", "reassoc"})
-"""The same, and sums may be computed in any order, so that several terms add up at a time."""
+"""The same, and sums may be computed in any order, so that several terms add up at a time. A loop
+that sums must not write to arrays as well: then the compiler adds a check whether arrays overlap,
+and the order of the sum depends on where they lie in memory."""

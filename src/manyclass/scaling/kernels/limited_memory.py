@@ -38,6 +38,7 @@ def _residuals(logits, y, shares):
                 total[s] += part[i, s]
         for s in range(rows):
             loss += shares[first + s] * logarithm(total[s])
+        for s in range(rows):
             total[s] = shares[first + s] / total[s]
         for i in range(k):
             for s in range(rows):

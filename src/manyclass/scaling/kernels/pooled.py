@@ -42,8 +42,10 @@ def _evaluate(features, y, weights, ridge, theta, gradient, hessian):
             for i in range(k):
                 for s in range(rows):
                     away[f, i, s] = part[f, i, s] - sums[s]
+            slope = 0.0
             for s in range(rows):
-                gradient[f] -= weight[s] * away[f, true[s], s]
+                slope -= weight[s] * away[f, true[s], s]
+            gradient[f] += slope
         for i in range(k):
             for s in range(rows):
                 p[i, s] *= weight[s]
