@@ -72,6 +72,13 @@ def test_only_one_file_imports_private_parts_of_scikit_learn():
             assert not any(private.match(name) for name in imports(path)), path
 
 
+def test_compiled_code_has_folders_of_its_own():
+    decorated = re.compile(r"^@(kernel|part|inlined|fused_kernel|summing_kernel)$", re.MULTILINE)
+    for path in FILES:
+        if decorated.search(path.read_text()):
+            assert path.parent.name in ("kernels", "compiled"), path
+
+
 @pytest.mark.parametrize("word", ["stacklevel=", "atexit", "signal.signal("])
 def test_hooks_and_frames_have_one_place(word):
     own = {

@@ -156,7 +156,7 @@ class Machines:
         self._machine = SVC(C=C, **machine)
         self.bank: Any = self._fit()
         self.ones = np.ones(len(y))
-        self.evidence = self.bank.evidence(X, y, self.code, self.ones)
+        self.terms = self.bank.objective_terms(X, y, self.code, self.ones)
 
     def _fit(self, rows=None, columns=None):
         code = self.code if columns is None else self.code[:, columns]
@@ -176,7 +176,7 @@ class Machines:
     @cached_property
     def dynamic(self) -> DynamicReliabilityCV:
         """The dynamic reliability, with the chosen number of neighbours."""
-        return DynamicReliabilityCV().fit(self.X, self.y, self.code, self.evidence, self.left_out)
+        return DynamicReliabilityCV().fit(self.X, self.y, self.code, self.terms, self.left_out)
 
     def cross_validated_error(self) -> float:
         """Return the error of winner-takes-all on the scores of left-out samples."""
@@ -192,7 +192,7 @@ class Machines:
     def simply_decoded(self, X: Array) -> Answers:
         """Return class scores by the two rules without a choice of neighbours."""
         f = self.bank.scores(X)
-        static = StaticReliability().fit(self.X, self.y, self.code, self.evidence)
+        static = StaticReliability().fit(self.X, self.y, self.code, self.terms)
         return {
             "f(x)": WinnerTakesAll().combine(f, self.code).values,
             "SRM": StaticReliabilityDecoder().combine(f, self.code, static.values_).values,
@@ -203,7 +203,7 @@ class Machines:
         f = self.bank.scores(X)
         answers: Answers = {}
         for size in sizes:
-            measure = DynamicReliability(size).fit(self.X, self.y, self.code, self.evidence)
+            measure = DynamicReliability(size).fit(self.X, self.y, self.code, self.terms)
             decoder = DynamicReliabilityDecoder(size)
             answers[f"DRM m={size}"] = decoder.combine(f, self.code, measure.of(X, f)).values
         return answers

@@ -37,8 +37,8 @@ def measure_figure1(seed: int) -> Iterator[Row]:
     """Yield the reliabilities and the errors of the linear machines of the three classes."""
     (X, y), code = draw_three_classes(N_TRAIN, seed), codes.one_vs_rest(3)
     bank = fit_bank(SVC(kernel="linear", C=10.0), X, y, code, MARGIN)
-    evidence = bank.evidence(X, y, code, np.ones(len(y)))
-    reliabilities = StaticReliability().fit(X, y, code, evidence).values_
+    terms = bank.objective_terms(X, y, code, np.ones(len(y)))
+    reliabilities = StaticReliability().fit(X, y, code, terms).values_
     X_test, y_test = draw_three_classes(N_TEST, 10_000 + seed)
     wrong = (bank.scores(X_test) > 0) != (code[y_test] > 0)
     for c in range(3):

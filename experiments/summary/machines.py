@@ -166,8 +166,8 @@ class Machines:
         """Measure the reliability of each machine, and decode with it."""
         measure = decoder.measure()
         assert measure is not None
-        evidence = self.bank.evidence(self.X, self.y, self.code, self.ones)
-        learned = self.X, self.y, self.code, evidence, self.train_scores
+        terms = self.bank.objective_terms(self.X, self.y, self.code, self.ones)
+        learned = self.X, self.y, self.code, terms, self.train_scores
         _, learning = timed(partial(measure.fit, *learned))
 
         def decode() -> Array:

@@ -109,7 +109,7 @@ class CoupledBase(Predictions, ABC):
         with kept_on_workers(X_bank, y, code, *fit_params.values()):  # for all columns and folds
             self.bank_ = fit_part(None, None)
             if measure is not None:  # before folds are fitted: not all learners support it
-                of_machines = self.bank_.evidence(X_bank, y, code, weights)
+                of_machines = self.bank_.objective_terms(X_bank, y, code, weights)
             data = X_bank, y, code, weights
             # With thousands of columns, and scores that only the scaling needs, or a calibration
             # that may be left out, some folds give enough rows.

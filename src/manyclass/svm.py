@@ -17,8 +17,8 @@ from manyclass._lib.messages import quoted
 from manyclass._lib.sklearn import check_shared_parameters
 from manyclass._lib.weights import class_weights, without_negative
 from manyclass.banks import KernelBank
+from manyclass.banks.svm.fit import WeightFactors
 from manyclass.banks.svm.kernels import LinearKernel
-from manyclass.banks.svm.solver import WeightFactors
 from manyclass.calibration import Sigmoid
 from manyclass.classifier import CoupledBase
 from manyclass.codes import pair_columns

@@ -344,7 +344,7 @@ class TestConstantColumns:
         labels, weights = np.repeat(np.arange(4), 20), np.repeat([0.0, 0.0, 1.0, 1.0], 20)
         code = codes.one_vs_one(4)
         bank = fit_bank(LinearSVC(), X, labels, code, MARGIN, fit_params={"sample_weight": weights})
-        evidence = bank.evidence(X, labels, code, weights)
+        evidence = bank.objective_terms(X, labels, code, weights)
         assert evidence.penalty[0] == 0.0 and np.isfinite(evidence.penalty).all()
 
 

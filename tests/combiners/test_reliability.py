@@ -30,7 +30,7 @@ from sklearn.svm import SVC, LinearSVC, NuSVC
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC, codes
-from manyclass.banks import Evidence
+from manyclass.banks import ObjectiveTerms
 from manyclass.combiners.base import names, resolve
 from manyclass.combiners.decoding import WinnerTakesAll
 from manyclass.combiners.reliability import DynamicReliability, StaticReliability
@@ -70,7 +70,7 @@ def some_evidence(seed=0, n=30, code=REST, weighted=True, integers=False):
     classes = rng.permutation(np.arange(n) % len(code))
     margins = rng.normal(scale=2.0, size=(n, code.shape[1]))
     weights = rng.choice([0.0, 0.5, 1.0, 2.75], n) if weighted else np.ones(n)
-    return samples, classes, Evidence(rng.uniform(0, 0.3, code.shape[1]), margins, weights)
+    return samples, classes, ObjectiveTerms(rng.uniform(0, 0.3, code.shape[1]), margins, weights)
 
 
 # -- by hand ---------------------------------------------------------------------------
@@ -102,7 +102,7 @@ class TestByHand:
     def test_neighbourhoods(self):
         # The sample at 1.5 belongs to the negative side: f = 1.5, slack 2.5. Others: none.
         samples = np.vstack([self.line, [[1.5]]])
-        evidence = Evidence(np.array([0.1]), -samples)  # the positive side is class 0
+        evidence = ObjectiveTerms(np.array([0.1]), -samples)  # the positive side is class 0
         measure = DynamicReliability(2).fit(samples, np.append(self.sides, 0), SINGLE, evidence)
         new = np.array([[1.4], [3.0], [0.8], [-5.0], [0.1]])
         # Next to 1.4 are 1.5 and 1: mean slack 2.5 / 2. Next to 3 are 2 and 1.5: the same.
@@ -116,7 +116,7 @@ class TestByHand:
     def test_places_at_the_same_distance_are_shared(self):
         # Around 0, -1 and 1 come first. Of size 3, -2 and 2 share the third place: 1/2 each.
         margins = np.array([[0.5], [0.25], [0.75], [0.0]])  # slacks 0.5, 0.75, 0.25, 1
-        evidence = Evidence(np.array([0.0]), margins)
+        evidence = ObjectiveTerms(np.array([0.0]), margins)
         measure = DynamicReliability(3).fit(self.line, np.zeros(4, int), SINGLE, evidence)
         # f = 1: of -2, -1, 1 (2 is on the other side): (0.5 / 2 + 0.75 + 0.25) / 2.5.
         assert_allclose(-np.log(measure.of([[0.0]], np.array([[1.0]]))), [[0.5]])
@@ -415,7 +415,7 @@ def measured(draw):
         rng.integers(0, 3, (rows, 2)) * 0.1 if grid else rng.normal(size=(rows, 2))
         for rows in (n, 5)
     )
-    evidence = Evidence(
+    evidence = ObjectiveTerms(
         rng.uniform(0, 0.5, k), rng.normal(size=(n, k)), rng.integers(0, 4, n).astype(float)
     )
     assume((evidence.weights > 0).any())
@@ -430,7 +430,7 @@ class TestMeasureLaws:
         samples, classes, code, evidence, new, scores, size = problem
         place = np.array(data.draw(st.permutations(range(len(code)))))
         back = np.argsort(place)
-        moved = Evidence(evidence.penalty[back], evidence.margins[:, back], evidence.weights)
+        moved = ObjectiveTerms(evidence.penalty[back], evidence.margins[:, back], evidence.weights)
         for measure in (StaticReliability(), DynamicReliability(size)):
             before = measure.fit(samples, classes, code, evidence).of(new, scores)
             after = measure.fit(samples, place[classes], code, moved).of(new, scores[:, back])
@@ -441,7 +441,7 @@ class TestMeasureLaws:
     def test_weights_are_repetitions(self, problem):
         samples, classes, code, evidence, new, scores, size = problem
         times = evidence.weights.astype(int)
-        copies = Evidence(
+        copies = ObjectiveTerms(
             evidence.penalty, evidence.margins.repeat(times, axis=0), np.ones(times.sum())
         )
         for measure in (StaticReliability(), DynamicReliability(size)):
@@ -456,7 +456,9 @@ class TestMeasureLaws:
     def test_neither_the_order_of_samples_nor_the_company_of_rows_matters(self, problem, data):
         samples, classes, code, evidence, new, scores, size = problem
         order = np.array(data.draw(st.permutations(range(len(samples)))))
-        shuffled = Evidence(evidence.penalty, evidence.margins[order], evidence.weights[order])
+        shuffled = ObjectiveTerms(
+            evidence.penalty, evidence.margins[order], evidence.weights[order]
+        )
         measure = DynamicReliability(size).fit(samples, classes, code, evidence)
         whole = measure.of(new, scores)
         single = [measure.of(new[[i]], scores[[i]])[0] for i in range(len(new))]
@@ -479,7 +481,7 @@ class TestMeasureLaws:
         rng = np.random.default_rng(0)
         samples, new = rng.integers(-8, 8, (200, d)) / 8, rng.integers(-8, 8, (50, d)) / 8
         classes, margins = rng.integers(0, 4, 200), rng.normal(size=(200, 4))
-        evidence, scores = Evidence(np.zeros(4), margins), rng.normal(size=(50, 4))
+        evidence, scores = ObjectiveTerms(np.zeros(4), margins), rng.normal(size=(50, 4))
         expected = DynamicReliability(7).fit(samples, classes, REST, evidence).of(new, scores)
         moved = DynamicReliability(7).fit(samples + move, classes, REST, evidence)
         assert_allclose(moved.of(new + move, scores), expected, rtol=1e-10)
@@ -489,7 +491,10 @@ class TestMeasureLaws:
         rng = np.random.default_rng(0)
         corners = rng.integers(0, 2, (400, 30)).astype(float)
         classes, margins = rng.integers(0, 4, 400), rng.normal(size=(400, 4))
-        evidence, scores = Evidence(np.zeros(4), margins, np.ones(400)), rng.normal(size=(20, 4))
+        evidence, scores = (
+            ObjectiveTerms(np.zeros(4), margins, np.ones(400)),
+            rng.normal(size=(20, 4)),
+        )
         measure = DynamicReliability(9).fit(corners, classes, REST, evidence)
         expected = naive.dynamic_of_all(
             evidence.penalty, classes, REST, margins, np.ones(400), corners, corners[:20], scores, 9
@@ -502,7 +507,7 @@ class TestMeasureLaws:
         rng = np.random.default_rng(0)
         samples, new = rng.normal(size=(40, d)), np.zeros((4, d))
         new[:, 0] = [1e20, -1e150, 1e300, -1.7e308]
-        evidence = Evidence(np.zeros(4), rng.normal(size=(40, 4)))
+        evidence = ObjectiveTerms(np.zeros(4), rng.normal(size=(40, 4)))
         classes, scores = rng.integers(0, 4, 40), np.ones((4, 4))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -527,7 +532,7 @@ class TestMemory:
         rng = np.random.default_rng(0)
         samples, margins = container(rng.normal(size=(n, d))), rng.normal(size=(n, 4))
         measure = DynamicReliability(size)
-        measure.fit(samples, np.arange(n) % 4, REST, Evidence(np.zeros(4), margins))
+        measure.fit(samples, np.arange(n) % 4, REST, ObjectiveTerms(np.zeros(4), margins))
         measure.of(samples[:1], margins[:1])  # whatever is compiled is
         tracemalloc.start()
         measure.of(samples, margins, **limits)

@@ -1,6 +1,6 @@
 """Banks: the fitted binary models of all columns, with one call for the scores of all."""
 
-from manyclass.banks.base import Bank, ConstantModel, Evidence, Untrusted
+from manyclass.banks.base import Bank, ConstantModel, ObjectiveTerms, Untrusted
 from manyclass.banks.fit import fit_bank, is_kernel_machine, read_by_bank, takes_any_rows
 from manyclass.banks.grouped import GroupBank, fit_groups
 from manyclass.banks.kinds import CENTRED, LOG_ODDS, MARGIN, PROBABILITY, ScoreKind, response_kind
@@ -16,11 +16,11 @@ __all__ = [
     "PROBABILITY",
     "Bank",
     "ConstantModel",
-    "Evidence",
     "GroupBank",
     "KernelBank",
     "LinearBank",
     "NativeBank",
+    "ObjectiveTerms",
     "ScoreKind",
     "Untrusted",
     "fit_bank",

@@ -24,7 +24,7 @@ from manyclass.banks.kinds import ScoreKind
 Scorer = Callable[[Any], Floats]  # returns the scores (n, l) of a block of rows
 
 
-class Evidence(NamedTuple):
+class ObjectiveTerms(NamedTuple):
     """The terms of a support vector machine's objective (Liu & Zheng 2005, eq. 6)."""
 
     penalty: Floats
@@ -184,13 +184,13 @@ class Bank:
         """
         return None
 
-    def evidence(self, X, y: Places, code: Code, weights: Floats) -> Evidence:
+    def objective_terms(self, X, y: Places, code: Code, weights: Floats) -> ObjectiveTerms:
         """Return the terms of every machine's objective, which measure its reliability.
 
         Only for support vector machines: see :class:`~manyclass.combiners.reliability.Reliability`.
         """
         if self.constant.all():  # one side only: nothing was fitted
-            return Evidence(np.zeros(len(self.models)), self.scores(X), weights)
+            return ObjectiveTerms(np.zeros(len(self.models)), self.scores(X), weights)
         raise ValueError(
             f"the reliability of {self._learner()} is not defined: use SVC or "
             "LinearSVC as the estimator, or another combiner."

@@ -20,7 +20,7 @@ from manyclass.banks.by_column import fit_models
 from manyclass.banks.kinds import MARGIN, ScoreKind
 from manyclass.banks.limits import Limits
 from manyclass.banks.linear import LinearBank
-from manyclass.banks.svm.solver import WeightFactors, fit_kernel_bank, read_by_machines
+from manyclass.banks.svm.fit import WeightFactors, fit_kernel_bank, read_by_machines
 
 _KERNEL_MACHINES = (SVC, NuSVC)  # scikit-learn's types cannot define a hook
 

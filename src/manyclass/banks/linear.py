@@ -28,7 +28,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.weights import column_sizes
-from manyclass.banks.base import Bank, ConstantModel, Evidence
+from manyclass.banks.base import Bank, ConstantModel, ObjectiveTerms
 from manyclass.banks.kinds import MARGIN, ScoreKind
 
 Stacked = dict[str, NDArray]  # for each attribute an array with its values, one per model
@@ -99,11 +99,11 @@ class LinearBank(Bank):
             type(model) in (*cls.TYPES, ConstantModel) for model in models
         )
 
-    def evidence(self, X, y: Places, code: Code, weights: Floats) -> Evidence:
+    def objective_terms(self, X, y: Places, code: Code, weights: Floats) -> ObjectiveTerms:
         """Return |w|^2 / (2 C N) of every machine and the margins; for LinearSVC only."""
         machines = self._kept
         if any(type(model) is not LinearSVC for model in machines) or self.kind != MARGIN:
-            return super().evidence(X, y, code, weights)
+            return super().objective_terms(X, y, code, weights)
         if any(machine.class_weight is not None for machine in machines):
             raise ValueError(
                 "the reliability of a machine needs its C: use LinearSVC without class_weight, and "
@@ -113,7 +113,7 @@ class LinearBank(Bank):
         bound = machines[0].C if machines else 1.0
         sizes = column_sizes(y, code, weights)
         penalty = squares / (2.0 * bound * np.where(sizes > 0, sizes, 1.0))  # 0 without samples
-        return Evidence(penalty, self.scores(X), weights)
+        return ObjectiveTerms(penalty, self.scores(X), weights)
 
     def scores(self, X, where: Flags | None = None) -> Floats:
         """Return the scores of every column; all entries are computed."""

@@ -24,10 +24,10 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms
 
-from manyclass._lib.compiled import kernel
 from manyclass._lib.row_blocks import BLOCK_ENTRIES
 from manyclass._lib.rows import without_duplicates
-from manyclass.banks.base import Evidence
+from manyclass.banks.base import ObjectiveTerms
+from manyclass.combiners.kernels.neighbourhoods import mean_slacks, share_out
 from manyclass.combiners.ties import Array, Code
 
 
@@ -36,14 +36,19 @@ class Reliability(ABC):
 
     @abstractmethod
     def fit(
-        self, X, y: NDArray[np.intp], code: Code, evidence: Evidence, scores: Array | None = None
+        self,
+        X,
+        y: NDArray[np.intp],
+        code: Code,
+        terms: ObjectiveTerms,
+        scores: Array | None = None,
     ) -> Reliability:
         """Measure on the training set.
 
         Parameters
         ----------
         X, y, code : training data, class indices, code matrix
-        evidence : margins and penalties of the training set, from the fitted bank
+        terms : margins and penalties of the training set, from the fitted bank
         scores : out-of-sample scores (n, l), for measures that choose a parameter by them
         """
 
@@ -71,24 +76,29 @@ class StaticReliability(Reliability):
     A machine with |w|^2 / (2 C N) = 0.1 and slacks 0, 0.5, 0 and 1.5:
 
     >>> import numpy as np
-    >>> from manyclass.banks import Evidence
+    >>> from manyclass.banks import ObjectiveTerms
     >>> from manyclass.combiners.reliability import StaticReliability
     >>> margins = np.array([[2.0], [0.5], [-1.0], [0.5]])
     >>> code = np.array([[1], [-1]], dtype=np.int8)
     >>> y = np.array([0, 0, 1, 1])
-    >>> measure = StaticReliability().fit(None, y, code, Evidence(np.array([0.1]), margins))
+    >>> measure = StaticReliability().fit(None, y, code, ObjectiveTerms(np.array([0.1]), margins))
     >>> -np.log(measure.values_)
     array([0.6])
     """
 
     def fit(
-        self, X, y: NDArray[np.intp], code: Code, evidence: Evidence, scores: Array | None = None
+        self,
+        X,
+        y: NDArray[np.intp],
+        code: Code,
+        terms: ObjectiveTerms,
+        scores: Array | None = None,
     ) -> StaticReliability:
         """Measure on the training set; X and ``scores`` are not used."""
-        rows, weights = counted(evidence)
+        rows, weights = counted(terms)
         sides = code[y[rows]]
-        slacks = _slacks(evidence.margins[rows], sides)
-        self.values_ = _static(_penalty(evidence), slacks, sides, weights)
+        slacks = _slacks(terms.margins[rows], sides)
+        self.values_ = _static(_penalty(terms), slacks, sides, weights)
         return self
 
     def of(self, X, scores: Array) -> Array:
@@ -126,12 +136,12 @@ class DynamicReliability(Reliability):
     The sample at 0.5 is on the wrong side of the model f(x) = 2 x:
 
     >>> import numpy as np
-    >>> from manyclass.banks import Evidence
+    >>> from manyclass.banks import ObjectiveTerms
     >>> from manyclass.combiners.reliability import DynamicReliability
     >>> X = np.array([[1.0], [2.0], [-1.0], [0.5]])
     >>> code = np.array([[1], [-1]], dtype=np.int8)
-    >>> evidence = Evidence(np.array([0.1]), 2.0 * X)
-    >>> measure = DynamicReliability(2).fit(X, np.array([0, 0, 1, 1]), code, evidence)
+    >>> terms = ObjectiveTerms(np.array([0.1]), 2.0 * X)
+    >>> measure = DynamicReliability(2).fit(X, np.array([0, 0, 1, 1]), code, terms)
     >>> new = np.array([[0.6], [3.0], [-3.0]])
     >>> -np.log(measure.of(new, 2.0 * new))
     array([[1.1], [0.1], [0.1]])
@@ -141,14 +151,19 @@ class DynamicReliability(Reliability):
         self.n_neighbors = n_neighbors
 
     def fit(
-        self, X, y: NDArray[np.intp], code: Code, evidence: Evidence, scores: Array | None = None
+        self,
+        X,
+        y: NDArray[np.intp],
+        code: Code,
+        terms: ObjectiveTerms,
+        scores: Array | None = None,
     ) -> DynamicReliability:
         """Keep the training samples and their slacks; ``scores`` are not used."""
         size = self.n_neighbors
         if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
             raise ValueError(f"n_neighbors must be an integer of at least 1, got {size!r}.")
         self.n_neighbors_: int = int(size)
-        self._keep(X, y, code, evidence, self.n_neighbors_)
+        self._keep(X, y, code, terms, self.n_neighbors_)
         return self
 
     def of(self, X, scores: Array, **limits: int) -> Array:
@@ -158,18 +173,18 @@ class DynamicReliability(Reliability):
         """
         return self._of_sizes(X, scores, [self.n_neighbors_], None, **limits)[0]
 
-    def _keep(self, X, y, code: Code, evidence: Evidence, size: int) -> None:
+    def _keep(self, X, y, code: Code, terms: ObjectiveTerms, size: int) -> None:
         """Keep slacks, sides and an index of the samples, for neighbourhoods of about this size."""
-        if evidence.pairwise:
+        if terms.pairwise:
             raise ValueError(
                 "dynamic reliability needs the neighbours of each row of X, but X is a precomputed "
                 "kernel, which has no distances. Use the static reliability ('srm'), or pass the "
                 "features and the kernel as a function."
             )
         X = _check_rows(X)
-        rows, weights = counted(evidence)
-        sides, margins = code[y[rows]], evidence.margins[rows]
-        self._slacks, self._penalty = _slacks(margins, sides), _penalty(evidence)
+        rows, weights = counted(terms)
+        sides, margins = code[y[rows]], terms.margins[rows]
+        self._slacks, self._penalty = _slacks(margins, sides), _penalty(terms)
         self.static_ = _static(self._penalty, self._slacks, sides, weights)
         # The side that the model predicts for a sample; 0 where the sample took no part.
         self._sides = np.where(sides == 0, 0, _sides(margins)).astype(np.int8)
@@ -188,7 +203,7 @@ class DynamicReliability(Reliability):
             near = nearest.samples
             for s, size in enumerate(sizes):
                 shares, _ = nearest.shares(size)
-                means[s, rows] = _mean_slacks(near, shares, self._slacks, self._sides, sides[rows])
+                means[s, rows] = mean_slacks(near, shares, self._slacks, self._sides, sides[rows])
         local = np.exp(-(self._penalty + means))
         return np.where(np.isnan(local), self.static_, local)
 
@@ -222,7 +237,7 @@ class Nearest(NamedTuple):
             False if the neighbourhood may contain samples beyond these c.
         """
         shares, enough = np.zeros_like(self.weights), np.empty(len(self.weights), dtype=np.bool_)
-        _share_out(float(size), self.weights, self.squared, self.tolerance, shares, enough)
+        share_out(float(size), self.weights, self.squared, self.tolerance, shares, enough)
         return shares, enough
 
 
@@ -310,52 +325,16 @@ class Neighbours:
         return int(min(size / self.weights.mean() + 2, len(self.weights)))
 
 
-@kernel
-def _share_out(size, weights, squared, tolerance, shares, enough):
-    """Fill in ``shares`` and ``enough``: see :meth:`Nearest.shares`."""
-    for i in range(squared.shape[0]):
-        left, first = size, 0
-        while left > 0.0 and first < squared.shape[1]:
-            end, together = first, 0.0
-            while end < squared.shape[1] and not squared[i, end] > squared[i, first] + tolerance[i]:
-                together += weights[i, end]
-                end += 1
-            part = min(1.0, left / together) if together > 0.0 else 0.0
-            for j in range(first, end):
-                shares[i, j] = part * weights[i, j]
-            left -= together
-            first = end
-        enough[i] = first < squared.shape[1]
-
-
-@kernel
-def _mean_slacks(samples, shares, slacks, sides, own_sides):
-    """Return the mean slack of the neighbours on the same side; NaN where there are none."""
-    means, k_x = np.zeros(own_sides.shape), np.empty(own_sides.shape[1])
-    for i in range(means.shape[0]):
-        k_x[:] = 0.0
-        for j in range(samples.shape[1]):
-            share, t = shares[i, j], samples[i, j]
-            if share > 0.0:
-                for b in range(k_x.size):
-                    if sides[t, b] == own_sides[i, b]:
-                        means[i, b] += share * slacks[t, b]
-                        k_x[b] += share
-        for b in range(k_x.size):
-            means[i, b] = means[i, b] / k_x[b] if k_x[b] > 0.0 else np.nan
-    return means
-
-
-def counted(evidence: Evidence) -> tuple[NDArray[np.intp], Array]:
+def counted(terms: ObjectiveTerms) -> tuple[NDArray[np.intp], Array]:
     """Return the rows of positive weight, and their weights."""
-    weights = np.ones(len(evidence.margins)) if evidence.weights is None else evidence.weights
+    weights = np.ones(len(terms.margins)) if terms.weights is None else terms.weights
     rows = np.flatnonzero(weights > 0)
     return rows, weights[rows]
 
 
-def _penalty(evidence: Evidence) -> Array:
+def _penalty(terms: ObjectiveTerms) -> Array:
     """Return |w|^2 / (2 C N), or 0: it is negative for some kernels that are not definite."""
-    return np.maximum(evidence.penalty, 0.0)
+    return np.maximum(terms.penalty, 0.0)
 
 
 def _slacks(margins: Array, sides: Code) -> Array:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
 from manyclass._lib.sklearn import take_rows
-from manyclass.banks.base import Evidence
+from manyclass.banks.base import ObjectiveTerms
 from manyclass.combiners.base import register
 from manyclass.combiners.decoding import Weighting, WinnerTakesAll
 from manyclass.combiners.reliability import (
@@ -200,7 +200,7 @@ class DynamicReliabilityCV(DynamicReliability):
         X,
         y: NDArray[np.intp],
         code: Code,
-        evidence: Evidence,
+        terms: ObjectiveTerms,
         scores: Array | None = None,
         most_rows: int = 5000,
         block_entries: int = BLOCK_ENTRIES,
@@ -214,10 +214,10 @@ class DynamicReliabilityCV(DynamicReliability):
                 "scores is None, but out-of-sample scores are needed to choose the number of "
                 "neighbours: pass them, or use DynamicReliability with a number."
             )
-        samples, weights = counted(evidence)
+        samples, weights = counted(terms)
         most = int(weights.sum()) - 1
         sizes = sorted({max(1, min(int(size), most)) for size in self.sizes})
-        self._keep(X, y, code, evidence, sizes[-1])
+        self._keep(X, y, code, terms, sizes[-1])
         tried = _to_try(scores[samples], most_rows)
         rows = samples[tried]
         X, y, scores = take_rows(X, rows), y[rows], scores[rows]

@@ -11,9 +11,9 @@ from sklearn.svm import SVC, NuSVC
 
 from manyclass import CoupledClassifier, CoupledSVC
 from manyclass.banks import MARGIN, fit_bank
-from manyclass.banks.svm.kernel_rows import kernel_rows
-from manyclass.banks.svm.leaving_out import DOUBTFUL, score_without
-from manyclass.banks.svm.span_formula import squared_spans
+from manyclass.banks.svm.compiled.kernel_rows import kernel_rows
+from manyclass.banks.svm.compiled.left_out_scores import DOUBTFUL, score_without
+from manyclass.banks.svm.compiled.span_formula import squared_spans
 
 
 def brute_force(X, positive, weights, places, **params):

@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 from manyclass import codes
 from manyclass.banks import MARGIN, fit_bank
-from manyclass.banks.svm.kernel_rows import get_row, kernel_rows, source
+from manyclass.banks.svm.compiled.kernel_rows import get_row, kernel_rows, source
 
 PAIR = np.array([[-1], [1]], dtype=np.int8)
 

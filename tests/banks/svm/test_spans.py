@@ -22,8 +22,8 @@ from threadpoolctl import threadpool_limits
 from manyclass import CoupledSVC, codes
 from manyclass.banks import MARGIN, Untrusted, fit_bank
 from manyclass.banks.limits import Limits
+from manyclass.banks.svm.compiled.span_formula import squared_spans
 from manyclass.banks.svm.leave_one_out import without_only_samples
-from manyclass.banks.svm.span_formula import squared_spans
 from manyclass.scores.sources import LeaveOneOut
 
 PAIR = np.array([[-1], [1]], dtype=np.int8)

@@ -23,7 +23,7 @@ from manyclass.learners.kernel_logistic.regression import (
     kernel_logistic_path,
 )
 from manyclass.learners.kernel_logistic.steps import Settings
-from manyclass.learners.kernel_logistic.symmetric_products import accurate_product
+from manyclass.learners.kernels.symmetric_products import accurate_product
 
 PAIR = np.array([[-1], [1]], dtype=np.int8)
 
@@ -61,7 +61,7 @@ class TestCancellation:
         found = solve(K, target > 0, np.full(90, C), settings=settings)
         gradient = naive_logistic.exact_gradient(K, 2.0 * target - 1.0, C, *found[:2])
         assert gradient < 1e-8
-        assert_allclose(found.gradient, gradient, rtol=0.05, atol=1e-11)
+        assert_allclose(found.gradient, gradient, rtol=0.05, atol=1e-10)  # rounding of each BLAS
 
     @pytest.mark.parametrize("degree", [2, 3])
     @pytest.mark.parametrize(("offset", "C"), [(0.0, 1e4), (0.0, 1e6), (3.0, 1e4)])

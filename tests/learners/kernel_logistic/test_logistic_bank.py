@@ -222,7 +222,7 @@ class TestBank:
 
     def test_no_reliability(self):
         with pytest.raises(ValueError, match="reliability of KernelLogisticMachine"):
-            bank_of(self.model).evidence(X, y, PAIRS, np.ones(60))
+            bank_of(self.model).objective_terms(X, y, PAIRS, np.ones(60))
 
 
 # -- leave-one-out ---------------------------------------------------------------------

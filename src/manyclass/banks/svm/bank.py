@@ -22,7 +22,7 @@ from manyclass._lib.compiled.blocks import add_intercepts
 from manyclass._lib.rows import take_rows, without_duplicates
 from manyclass._lib.sklearn import is_finite_array, n_samples
 from manyclass._lib.weights import column_sizes
-from manyclass.banks.base import Bank, Evidence, Scorer
+from manyclass.banks.base import Bank, ObjectiveTerms, Scorer
 from manyclass.banks.kinds import MARGIN, ScoreKind
 from manyclass.banks.limits import Limits
 from manyclass.banks.svm.groups import (
@@ -341,7 +341,7 @@ class KernelBank(Bank):
             return None
         return scores_by_folds(self, self.training, X, y, weights, columns, numbers)
 
-    def evidence(self, X, y: Places, code: Code, weights: Floats) -> Evidence:
+    def objective_terms(self, X, y: Places, code: Code, weights: Floats) -> ObjectiveTerms:
         """Return |w|^2 / (2 C N) of every machine and the margins of the training set."""
         if self.bound is None:
             raise ValueError(
@@ -355,7 +355,7 @@ class KernelBank(Bank):
         squares = np.asarray(self.duals.multiply(inner).sum(axis=0)).ravel()
         sizes = column_sizes(y, code, weights)
         penalty = squares / (2.0 * self.bound * np.where(sizes > 0, sizes, 1.0))
-        return Evidence(penalty, margins, weights, pairwise=self.kernel.precomputed)
+        return ObjectiveTerms(penalty, margins, weights, pairwise=self.kernel.precomputed)
 
 
 def few_of(rows: Places, most: int = 128) -> Places:

@@ -17,8 +17,8 @@ from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.rows import is_everything
 from manyclass.banks.base import Untrusted
 from manyclass.banks.repeats import Copies
+from manyclass.banks.svm.compiled.machines import fill_scores, list_left_out
 from manyclass.banks.svm.groups import RowsOf
-from manyclass.banks.svm.machines import fill_scores, list_left_out
 
 if TYPE_CHECKING:
     from manyclass.banks.svm.bank import KernelBank

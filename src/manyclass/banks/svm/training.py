@@ -14,8 +14,8 @@ from scipy.sparse import csr_array
 from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.compiled.blocks import add_intercepts, spread
 from manyclass._lib.interrupts import run_in_threads
-from manyclass.banks.svm.kernel_rows import Source
-from manyclass.banks.svm.machines import (
+from manyclass.banks.svm.compiled.kernel_rows import Source
+from manyclass.banks.svm.compiled.machines import (
     Problems,
     count_members,
     duals_by_rows,
@@ -97,7 +97,7 @@ class Training:
     def leave_each_out(self, starts: Places, which: Places, share: Floats) -> tuple[Floats, Places]:
         """Return scores of members as if each had been left out, and counts (l, 3).
 
-        See :func:`~manyclass.banks.svm.machines.leave_out_columns`.
+        See :func:`~manyclass.banks.svm.compiled.machines.leave_out_columns`.
         """
         scores, counts = np.empty(len(which)), np.zeros((len(starts) - 1, 3), dtype=np.int64)
         listed = starts, which, share, PATIENCE, self.tol

@@ -16,15 +16,15 @@ from threadpoolctl import threadpool_limits
 from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.messages import warn
 from manyclass._lib.rows import take_part, without_duplicates
-from manyclass.banks.base import Bank, Evidence, Scorer, Untrusted
+from manyclass.banks.base import Bank, ObjectiveTerms, Scorer, Untrusted
 from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.svm.bank import KernelBank, KernelMachine
+from manyclass.banks.svm.fit import sparse_duals
 from manyclass.banks.svm.kernels import Kernel
 from manyclass.banks.svm.leave_one_out import without_only_samples
-from manyclass.banks.svm.solver import sparse_duals
 from manyclass.learners.kernel_logistic.newton import Solution, centre, solve
 from manyclass.learners.kernel_logistic.steps import newton_matrix
-from manyclass.learners.kernel_logistic.symmetric_products import accurate_product
+from manyclass.learners.kernels.symmetric_products import accurate_product
 
 
 def gram(kernel: Kernel, X, *, symmetry_tol: float = 1e-8) -> Floats:
@@ -165,9 +165,9 @@ class KernelLogisticBank(KernelBank):
             margins[:, b] -= change[rows]
         return self.kind.of_log_odds(without_only_samples(margins, y, code, weights, rows))
 
-    def evidence(self, X, y: Places, code: Code, weights: Floats) -> Evidence:
+    def objective_terms(self, X, y: Places, code: Code, weights: Floats) -> ObjectiveTerms:
         """Raise an error: only support vector machines have reliabilities."""
-        return Bank.evidence(self, X, y, code, weights)
+        return Bank.objective_terms(self, X, y, code, weights)
 
 
 def _limit_blas_threads(columns: list[Places], large: int = 2000):

@@ -8,7 +8,7 @@ from scipy.linalg.lapack import dpstrf
 
 from manyclass._lib.arrays import Floats, Places
 from manyclass.learners.kernel_logistic.loss import ROUNDING
-from manyclass.learners.kernel_logistic.symmetric_products import symmetric_product
+from manyclass.learners.kernels.symmetric_products import symmetric_product
 
 
 def low_rank_factor(K: Floats, max_rank: int) -> Floats | None:

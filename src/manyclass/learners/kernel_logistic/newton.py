@@ -27,7 +27,7 @@ from scipy.linalg import lstsq
 from manyclass._lib.arrays import Flags, Floats, Places
 from manyclass.learners.kernel_logistic.loss import EPSILON, ROUNDING, Loss, Point, gradient_of
 from manyclass.learners.kernel_logistic.steps import SAFETY, IndefiniteKernelError, Newton, Settings
-from manyclass.learners.kernel_logistic.symmetric_products import (
+from manyclass.learners.kernels.symmetric_products import (
     accurate_product,
     symmetric_product,
 )

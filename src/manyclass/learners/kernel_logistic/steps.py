@@ -23,7 +23,7 @@ from scipy.linalg.lapack import dpotrs
 from manyclass._lib.arrays import Floats
 from manyclass.learners.kernel_logistic.loss import EPSILON, ROUNDING, TINY, Loss, Point
 from manyclass.learners.kernel_logistic.low_rank import golden_sequence, low_rank_factor
-from manyclass.learners.kernel_logistic.symmetric_products import symmetric_product
+from manyclass.learners.kernels.symmetric_products import symmetric_product
 
 Solver = Callable[[Floats], Floats]
 """Applies the inverse of a matrix, or of an approximation, to a vector."""

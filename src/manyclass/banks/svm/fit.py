@@ -20,12 +20,12 @@ from manyclass.banks.base import check_square
 from manyclass.banks.limits import Limits
 from manyclass.banks.repeats import Distinct, distinct_rows
 from manyclass.banks.svm.bank import SOLVER_TOLERANCE, KernelBank, check_fits, few_of
+from manyclass.banks.svm.compiled.kernel_rows import Source, source
+from manyclass.banks.svm.compiled.machines import Problems
 from manyclass.banks.svm.gamma import resolve_gamma, scale_gamma
 from manyclass.banks.svm.groups import size_in_bytes
-from manyclass.banks.svm.kernel_rows import Source, source
 from manyclass.banks.svm.kernels import FORMS, Kernel, resolve_kernel
 from manyclass.banks.svm.libsvm import fit_by_libsvm
-from manyclass.banks.svm.machines import Problems
 from manyclass.banks.svm.training import Training, make_problems
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from manyclass._lib.compiled import exponential, fused_kernel, kernel, part
-from manyclass.banks.svm.kernel_rows import get_row
+from manyclass.banks.svm.compiled.kernel_rows import get_row
 
 bits: Any = exponential.bits  # numba's type for it is not that of a function
 

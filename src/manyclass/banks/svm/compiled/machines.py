@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.compiled import kernel
-from manyclass.banks.svm.kernel_rows import Source, kernel_rows
-from manyclass.banks.svm.leaving_out import leave_each_out, set_fold_scores
-from manyclass.banks.svm.smo import intercept, limits, optimise
+from manyclass.banks.svm.compiled.kernel_rows import Source, kernel_rows
+from manyclass.banks.svm.compiled.left_out_scores import leave_each_out, set_fold_scores
+from manyclass.banks.svm.compiled.smo import intercept, limits, optimise
 
 
 class Problems(NamedTuple):

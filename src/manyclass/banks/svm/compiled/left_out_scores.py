@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from manyclass._lib.compiled import kernel, part
-from manyclass.banks.svm.kernel_rows import get_row, kernel_rows
-from manyclass.banks.svm.smo import follow, intercept, limits, optimise
-from manyclass.banks.svm.span_formula import squared_spans
+from manyclass.banks.svm.compiled.kernel_rows import get_row, kernel_rows
+from manyclass.banks.svm.compiled.smo import follow, intercept, limits, optimise
+from manyclass.banks.svm.compiled.span_formula import squared_spans
 
 # A choice: a coefficient above this share of its bound C counts as at the bound. The solver sets
 # those to C exactly; copies and weights leave rounding.

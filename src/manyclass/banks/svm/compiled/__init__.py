@@ -1,0 +1,1 @@
+"""Compiled code of support vector machines: the solver, and what leave-one-out needs."""

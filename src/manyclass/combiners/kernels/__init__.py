@@ -1,0 +1,1 @@
+"""Compiled functions of the combiners that are no coupling rules."""
