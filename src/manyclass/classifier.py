@@ -7,14 +7,13 @@ out-of-sample scores, calibration, combiner, scaling.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch, check_random_state, get_tags, indexable
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
@@ -36,12 +35,8 @@ from manyclass._lib.weights import class_sizes, weights_in_use
 from manyclass.banks import (
     LOG_ODDS,
     MARGIN,
-    Bank,
-    fit_bank,
-    fit_groups,
-    fit_native,
+    BankFitter,
     is_prefit,
-    prefit_bank,
     read_by_bank,
     response_kind,
     takes_any_rows,
@@ -61,7 +56,6 @@ from manyclass.scaling import StructuredScaling
 from manyclass.scaling.rare import least_probabilities
 from manyclass.scaling.structured import rows_for_scaling
 from manyclass.scaling.temperature import FLOOR
-from manyclass.scores.leave_one_out import FitPart
 from manyclass.scores.out_of_sample import OutOfSampleScores
 
 
@@ -101,13 +95,14 @@ class CoupledBase(Predictions, ABC):
         weights, fit_params, routed = self._weigh(X, classes[y], sample_weight, fit_params)
         folds = plan.source.make_folds(X, y, classes, routed.splitter.split, weights > 0)
         X_bank = read_by_bank(self._base_estimator(), X, plan.kind, fit_params)
-        fit_part = self._bank_fitter(X_bank, y, code, plan, fit_params, seeds, routed, len(folds))
+        task = X_bank, y, code, classes, plan
+        fit_part = self._bank_fitter(*task, fit_params, seeds, routed, len(folds))
         self._set_up(classes, combiner, code)
         self._set_totals(class_sizes(y, len(classes), weights))
         measure = combiner.measure()
         of_machines: Any = None
         with kept_on_workers(X_bank, y, code, *fit_params.values()):  # for all columns and folds
-            self.bank_ = fit_part(None, None)
+            self.bank_ = fit_part()
             if measure is not None:  # before folds are fitted: not all learners support it
                 of_machines = self.bank_.objective_terms(X_bank, y, code, weights)
             data = X_bank, y, code, weights
@@ -117,7 +112,7 @@ class CoupledBase(Predictions, ABC):
             enough = None if few else rows_for_scaling(*code.shape)
             needed: Any = {"enough": enough, "all_rows": measure is not None}
             scores = plan.source.scores(self.bank_, fit_part, *data, folds, **needed)
-            native = self._fit_native(plan, X_bank, y, weights, fit_params, seeds, folds)
+            native = self._fit_native(plan, fit_part, weights, folds)
         self.score_sources_ = None if scores is None else scores.sources
         if scores is not None:
             scores.check_sides(classes, needed=not plan.spares_folds, scaled=bool(plan.scaling))
@@ -134,11 +129,7 @@ class CoupledBase(Predictions, ABC):
                 self.least_proba_ = least_probabilities(counts, self.class_totals_)
         self.bank_.own_rows()
         if self.verbose:
-            if self.score_sources_ is not None:
-                names, counts = np.unique(self.score_sources_, return_counts=True)
-                ways = ", ".join(f"{n} by {name}" for name, n in zip(names, counts, strict=True))
-                print(f"columns with left-out scores: {ways}")
-            print(self.report_)
+            self._print_report()
         return self
 
     # ------------------------------------------------------------------ the steps of fit
@@ -208,37 +199,23 @@ class CoupledBase(Predictions, ABC):
         return weights, fit_params, routed
 
     def _bank_fitter(
-        self, X, y, code, plan: Plan, fit_params: Mapping[str, Any], seeds, routed: Bunch, n_folds
-    ) -> FitPart:
-        """Return a function that fits a bank on some rows and columns; None means all."""
-        estimator = self._base_estimator()
-        options = dict(self._bank_options(), **routed.get("bank", {}))
-        trees = codes.find_trees(code) if codes.is_grouped(self.code) else None
-        blocks = None if trees is None else trees.blocks
-        grouped: Any = {"fit_params": fit_params, "n_jobs": self.n_jobs}
-        options.update(fit_params=fit_params, n_jobs=self.n_jobs, borrow=True)
+        self, X, y, code, classes, plan: Plan, fit_params, seeds, routed: Bunch, n_folds
+    ) -> BankFitter:
+        """Return what fits the bank on all rows and on those of each fold."""
+        options = dict(self._bank_options(), **routed.get("bank", {}), borrow=True)
         if options.get("verbose"):
             options["verbose"] -= 1
             options["bar"] = ColumnBar(code.shape[1] * (1 + n_folds))
-
-        def fit_part(rows, columns) -> Bank:
-            if is_prefit(estimator):
-                native_code = self._is_native(len(code))
-                return prefit_bank(estimator, plan.kind, self.classes_, native_code)
-            if self._is_native(len(code)):
-                native: Any = {
-                    "fit_params": fit_params,
-                    "seed": None if seeds is None else seeds[0],
-                }
-                return fit_native(estimator, X, y, plan.kind, len(code), rows=rows, **native)
-            if blocks is not None:
-                groups = code, blocks, plan.kind
-                return fit_groups(estimator, X, y, *groups, rows=rows, seeds=seeds, **grouped)
-            part = code if columns is None else code[:, columns]
-            own = seeds if seeds is None or columns is None else seeds[columns]
-            return fit_bank(estimator, X, y, part, plan.kind, rows=rows, seeds=own, **options)
-
-        return fit_part
+        trees = codes.find_trees(code) if codes.is_grouped(self.code) else None
+        return BankFitter(
+            *(self._base_estimator(), X, y, code, plan.kind, classes),
+            native=self._is_native(len(classes)),
+            blocks=None if trees is None else trees.blocks,
+            seeds=seeds,
+            fit_params=fit_params,
+            n_jobs=self.n_jobs,
+            options=options,
+        )
 
     def _set_up(self, classes: NDArray, combiner: Combiner, code: Code) -> None:
         """Set the attributes of a model that nothing was fitted for yet."""
@@ -262,23 +239,17 @@ class CoupledBase(Predictions, ABC):
         return isinstance(self.code, str) and self.code == NATIVE and k > 2
 
     def _fit_native(
-        self, plan: Plan, X, y, weights, fit_params, seeds, folds
+        self, plan: Plan, fit_part: BankFitter, weights, folds
     ) -> NativeEvidence | None:
         """Fit the learner on all classes at once; return its out-of-sample scores."""
         if not plan.with_native:
             return None
-        k = len(self.classes_)
-        estimator, seed = self._base_estimator(), None if seeds is None else seeds[0]
-        kind = response_kind(estimator, (MARGIN, LOG_ODDS))
-
-        def fit_part(rows, columns) -> Bank:
-            own: Any = {"fit_params": fit_params, "seed": seed, "rows": rows}
-            return fit_native(estimator, X, y, kind, k, **own)
-
+        k, kind = len(fit_part.code), response_kind(fit_part.estimator, (MARGIN, LOG_ODDS))
+        fit_all = replace(fit_part, native=True, kind=kind)
         try:
-            self.native_ = fit_part(None, None)
-            data = X, y, codes.one_vs_rest(k), weights
-            scores: Any = plan.source.scores(self.native_, fit_part, *data, folds)
+            self.native_ = fit_all()
+            data = fit_all.X, fit_all.y, codes.one_vs_rest(k), weights
+            scores: Any = plan.source.scores(self.native_, fit_all, *data, folds)
             self.native_calibration_ = calibrate(Sigmoid, scores)
             return NativeEvidence(kind, scores, self.native_calibration_)
         except Exception as error:
@@ -286,8 +257,9 @@ class CoupledBase(Predictions, ABC):
                 raise
             self.native_ = None
             warn(
-                f"{type(estimator).__name__} cannot be fitted on all {k} classes at once, so its "
-                f"own probabilities are not used ({error}). with_native=False avoids the attempt."
+                f"{type(fit_all.estimator).__name__} cannot be fitted on all {k} classes at once, "
+                f"so its own probabilities are not used ({error}). with_native=False avoids the "
+                "attempt."
             )
             return None
 
@@ -329,6 +301,13 @@ class CoupledBase(Predictions, ABC):
         self.scaling_ = scaling().fit_checked(**known)
         self.report_.set_scaling(self.scaling_, **known)
 
+    def _print_report(self) -> None:
+        if self.score_sources_ is not None:
+            names, counts = np.unique(self.score_sources_, return_counts=True)
+            ways = ", ".join(f"{n} by {name}" for name, n in zip(names, counts, strict=True))
+            print(f"columns with left-out scores: {ways}")
+        print(self.report_)
+
     def calibration_report(self) -> CalibrationReport:
         """Return which calibration and scaling were chosen, and on what evidence.
 
@@ -346,10 +325,6 @@ class CoupledBase(Predictions, ABC):
         for name in ("sparse", "allow_nan", "categorical", "pairwise"):
             setattr(tags.input_tags, name, getattr(base.input_tags, name))
         return tags
-
-
-def _has_hierarchy(self) -> bool:
-    return isinstance(self.code, codes.Hierarchy) and hasattr(self, "predict_proba")
 
 
 class CoupledClassifier(PartialFitMixin, CoupledBase):
@@ -508,40 +483,6 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         self
         """
         return self._fit_or_restore(X, y, sample_weight, fit_params)
-
-    @available_if(_has_hierarchy)
-    def predict_proba_nodes(self, X):
-        """Return probabilities of all nodes, if the code is a :class:`~manyclass.codes.Hierarchy`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, m)
-            Columns in the order of ``code.node_names``.
-        """
-        return self.code.node_probabilities(self.predict_proba(X))
-
-    @available_if(_has_hierarchy)
-    def predict_nodes(self, X, confidence: float = 0.5):
-        """Return the most specific node of each row that is probable enough.
-
-        Only if the code is a :class:`~manyclass.codes.Hierarchy`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-        confidence : float, default=0.5
-            See :meth:`Hierarchy.decide <manyclass.codes.Hierarchy.decide>`.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Names of nodes.
-        """
-        return self.code.decide(self.predict_proba(X), confidence)
 
     def _base_estimator(self):
         return LogisticRegression() if self.estimator is None else self.estimator

@@ -22,6 +22,7 @@ from manyclass._lib.sklearn import check_any_rows, is_as_fitted, n_samples
 from manyclass.banks import MARGIN, LinearBank, takes_any_rows
 from manyclass.calibration import Calibration, Unchanged
 from manyclass.calibration.native_sources import sources
+from manyclass.codes import Hierarchy
 from manyclass.codes.checks import check_integer
 from manyclass.codes.structure import children_of, count_trees
 from manyclass.combiners.base import Combination, Combiner, resolve_for
@@ -66,6 +67,10 @@ def _couples(self) -> bool:
     return _gives_probabilities(self) and _combiner_of(self).takes == "probabilities"
 
 
+def _has_hierarchy(self) -> bool:
+    return isinstance(self.code, Hierarchy) and _gives_probabilities(self)
+
+
 class Predictions(ClassifierMixin, BaseEstimator):
     """Applies scores, calibration, combiner and scaling to one block of rows at a time.
 
@@ -85,6 +90,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
     native_calibration_: Any
     least_proba_: Floats
     reliability_: Any
+    code: Any
     n_jobs: int | None
     _base_estimator: Callable[[], Any]
 
@@ -187,6 +193,40 @@ class Predictions(ClassifierMixin, BaseEstimator):
 
         both = self._class_values(X, top, 2 * m)
         return self.classes_[both[:, :m].astype(np.intp)], both[:, m:]
+
+    @available_if(_has_hierarchy)
+    def predict_proba_nodes(self, X):
+        """Return probabilities of all nodes, if the code is a :class:`~manyclass.codes.Hierarchy`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            Columns in the order of ``code.node_names``.
+        """
+        return self.code.node_probabilities(self.predict_proba(X))
+
+    @available_if(_has_hierarchy)
+    def predict_nodes(self, X, confidence: float = 0.5):
+        """Return the most specific node of each row that is probable enough.
+
+        Only if the code is a :class:`~manyclass.codes.Hierarchy`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+        confidence : float, default=0.5
+            See :meth:`Hierarchy.decide <manyclass.codes.Hierarchy.decide>`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Names of nodes.
+        """
+        return self.code.decide(self.predict_proba(X), confidence)
 
     @available_if(_gives_probabilities)
     def predict_log_proba(self, X):

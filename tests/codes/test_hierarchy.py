@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.naive_bayes import GaussianNB
 
-from manyclass import CoupledClassifier
+from manyclass import CoupledClassifier, CoupledSVC
 from manyclass.codes import Hierarchy, count_trees
 from manyclass.metrics import hierarchy_distance
 
@@ -146,3 +146,5 @@ def test_classifier():
     distance = hierarchy_distance(y, model.predict_nodes(X), model.code)
     assert distance <= hierarchy_distance(y, model.predict(X), model.code) + 0.1
     assert not hasattr(CoupledClassifier(), "predict_nodes")
+    machines = CoupledSVC(code=Hierarchy(ANIMALS)).fit(X, y)
+    assert_allclose(machines.predict_proba_nodes(X)[:, 0], 1.0)

@@ -2,6 +2,7 @@
 
 from manyclass.banks.base import Bank, ConstantModel, ObjectiveTerms, Untrusted
 from manyclass.banks.fit import fit_bank, is_kernel_machine, read_by_bank, takes_any_rows
+from manyclass.banks.fitter import BankFitter
 from manyclass.banks.grouped import GroupBank, fit_groups
 from manyclass.banks.kinds import CENTRED, LOG_ODDS, MARGIN, PROBABILITY, ScoreKind, response_kind
 from manyclass.banks.linear import LinearBank
@@ -15,6 +16,7 @@ __all__ = [
     "MARGIN",
     "PROBABILITY",
     "Bank",
+    "BankFitter",
     "ConstantModel",
     "GroupBank",
     "KernelBank",
