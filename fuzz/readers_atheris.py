@@ -35,7 +35,7 @@ READ = [
 
 with atheris.instrument_imports(include=[*READ, "manyclass.storage"]):
     from experiments.results import COLUMNS, Results
-    from manyclass.app.tables import count_rows, read_blocks, read_table
+    from manyclass.app.tables import read_blocks, read_table
     from manyclass.storage import load_model, read_metadata, save_model
 
 Reader = Callable[[bytes, Path], None]
@@ -46,7 +46,7 @@ def table(data: bytes, folder: Path) -> None:
     suffix = (".csv", ".tsv", ".csv.gz", ".parquet")[data[0] % 4 if data else 0]
     path = folder / f"table{suffix}"
     path.write_bytes(data[1:])
-    for read in (read_table, count_rows, lambda path: list(read_blocks(path, rows=3))):
+    for read in (read_table, lambda path: list(read_blocks(path, rows=3))):
         try:
             read(path)
         except ValueError:

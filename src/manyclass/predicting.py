@@ -365,8 +365,8 @@ class Predictions(ClassifierMixin, BaseEstimator):
         if self.native_ is None:
             return self.scaling_.scale(p, columns=values)
         scores = self.native_.scores(rows)
-        sides = self.native_calibration_.transform(scores.copy())
-        return self.scaling_.scale(p, **sources(values, self.native_.kind, scores, sides))
+        against_rest = self.native_calibration_.transform(scores.copy())
+        return self.scaling_.scale(p, **sources(values, self.native_.kind, scores, against_rest))
 
     @property
     def estimators_(self) -> list[Any]:

@@ -18,8 +18,9 @@ pd = pytest.importorskip("pandas")
 
 from manyclass.app import dialect  # noqa: E402
 from manyclass.app.columns import conform, layout_of  # noqa: E402
+from manyclass.app.formats import open_table  # noqa: E402
 from manyclass.app.suspects import leaks  # noqa: E402
-from manyclass.app.tables import Choices, column_names, read, read_table  # noqa: E402
+from manyclass.app.tables import Choices, read, read_table  # noqa: E402
 
 rng = np.random.RandomState(0)
 N = 60
@@ -291,7 +292,7 @@ def test_many_columns_are_checked_in_linear_time(tmp_path):
     def seconds(n: int) -> float:
         path.write_text(",".join(f"c{i}" for i in range(n)) + "\n")
         start = process_time()
-        column_names(path)
+        assert len(open_table(path).names) == n
         return process_time() - start
 
     seconds(1000)

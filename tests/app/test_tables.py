@@ -22,7 +22,8 @@ from sklearn.exceptions import NotFittedError
 
 from manyclass.app import columns
 from manyclass.app.columns import DaysSince1970, column_transformer, conform, kinds_of
-from manyclass.app.tables import column_names, count_rows, read_blocks, read_table
+from manyclass.app.formats import open_table
+from manyclass.app.tables import read_blocks, read_table
 
 pa = pytest.importorskip("pyarrow")
 
@@ -120,7 +121,7 @@ class TestKinds:
         X, y = read_table("iris")
         assert_array_equal(X.to_numpy(), load_iris().data)
         assert y.name == "class" and set(kinds_of(X).values()) == {"number"}
-        assert column_names("iris")[-1] == "class" and count_rows("iris") == len(X)
+        assert open_table("iris").names[-1] == "class" and open_table("iris").n_rows() == len(X)
         assert [len(block) for block in read_blocks("iris", rows=100)] == [100, 50]
 
 
@@ -333,7 +334,7 @@ class TestBlocks:
     @pytest.mark.parametrize("numbers", [(), ("a",)])
     def test_an_empty_line_of_one_column_is_a_row(self, text, expected, numbers, write):
         table = write(text)
-        assert count_rows(table) == len(expected)
+        assert open_table(table).n_rows() == len(expected)
         blocks = list(read_blocks(table, rows=2, numbers=numbers))
         read = np.concatenate([conform(block, {"a": "number"})["a"] for block in blocks])
         assert_array_equal(read, expected)

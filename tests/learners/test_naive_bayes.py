@@ -24,7 +24,7 @@ from sklearn.naive_bayes import CategoricalNB
 from sklearn.utils import get_tags
 
 from manyclass import CoupledClassifier
-from manyclass.learners import BinnedNaiveBayes, BoostedNaiveBayes, _binning, _on_cells
+from manyclass.learners import BinnedNaiveBayes, BoostedNaiveBayes, _binned_bayes, _binning
 from manyclass.learners._binning import read_table
 
 MIXED = [False, False, True, True]  # categorical columns of the tables below
@@ -532,7 +532,7 @@ class TestFramesAreReadOnce:
 
     def test_once_for_all_columns(self, pair, monkeypatch):
         read = []
-        monkeypatch.setattr(_on_cells, "read_table", lambda X: read.append(1) or read_table(X))
+        monkeypatch.setattr(_binned_bayes, "read_table", lambda X: read.append(1) or read_table(X))
         model = CoupledClassifier(pair[0](), cv=None).fit(self.frame(), self.y)
         assert len(model.estimators_) == 6 and len(read) == 1
         model.predict_proba(self.frame())

@@ -157,7 +157,7 @@ class Comparison:
             self.notes += left_out
         else:
             self.candidates = with_baseline(from_mapping(candidates))
-        self.columns, said = listen(lambda: column_transformer(self.X))
+        self.columns, said = with_warnings(lambda: column_transformer(self.X))
         self.notes += said
         self.entries: list[Entry] = []
         self.deadline = None if time_budget is None else self.start + time_budget
@@ -267,7 +267,7 @@ def _rank(entry: Entry, metric: str) -> tuple[bool, float]:
     return False, scoring.METRICS[metric].sign * entry.mean(metric)
 
 
-def listen(task: Callable[[], Any]) -> tuple[Any, list[str]]:
+def with_warnings(task: Callable[[], Any]) -> tuple[Any, list[str]]:
     """Return the result of a task, and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -288,7 +288,7 @@ def run(arguments: argparse.Namespace) -> int:
     inputs.check_folds(folds)
     _check_outputs(arguments, name)
     choices = tables.Choices.of(arguments)
-    table, said = listen(lambda: tables.read(name, choices))
+    table, said = with_warnings(lambda: tables.read(name, choices))
     table.X.index += 1  # rows are numbered from 1
     table = inputs.sample_table(table, arguments.rows, random_state=arguments.seed)
     classes, target = inputs.encode(table.y, len(table.X))

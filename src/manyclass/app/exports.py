@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from manyclass.app.writing import tame
+from manyclass.app.writing import escape_formula
 
 
 class Export(NamedTuple):
@@ -31,7 +31,7 @@ class Export(NamedTuple):
     def _csv(self) -> str:
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerows(_tamed(row) for row in [self.header, *self.rows])
+        writer.writerows(_escaped(row) for row in [self.header, *self.rows])
         return buffer.getvalue()
 
     def _json(self) -> str:
@@ -40,8 +40,8 @@ class Export(NamedTuple):
         return json.dumps(table, ensure_ascii=False, default=str, separators=(",", ":"))
 
 
-def _tamed(row: Sequence[Any]) -> list[Any]:
-    return [tame(cell) if isinstance(cell, str) else cell for cell in row]
+def _escaped(row: Sequence[Any]) -> list[Any]:
+    return [escape_formula(cell) if isinstance(cell, str) else cell for cell in row]
 
 
 def _address(medium: str, text: str) -> str:

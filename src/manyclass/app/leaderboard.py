@@ -58,7 +58,7 @@ class Entry:
         return self.candidate.name
 
     @property
-    def ours(self) -> bool:
+    def is_coupled(self) -> bool:
         """Whether it couples binary classifiers."""
         return isinstance(self.candidate.estimator, CoupledBase)
 
@@ -207,9 +207,9 @@ class Leaderboard:
         own = [f"{entry.name}: {note}" for entry in self.entries for note in entry.notes]
         return [*self.notes, *own]
 
-    def best_of(self, *, ours: bool) -> Entry | None:
+    def best_of(self, *, coupled: bool) -> Entry | None:
         """Return the best coupled classifier, or the best of the others, if there is one."""
-        return next((entry for entry in self.measured if entry.ours == ours), None)
+        return next((entry for entry in self.measured if entry.is_coupled == coupled), None)
 
     def difference(self, entry: Entry, best: Entry, metric: str | None = None) -> Difference:
         """Return the distance between two candidates, paired over the folds.

@@ -80,7 +80,7 @@ def measure(
             p = _probabilities(fitted, X.iloc[test], classes)
             end = time.perf_counter()
             values = {name: METRICS[name](y[test], p) for name in metrics}
-            incoherence, code, calibration = _beneath(fitted, X.iloc[test])
+            incoherence, code, calibration = _coupling_of(fitted, X.iloc[test])
         except Exception as error:
             return one_line(f"{type(error).__name__}: {error}")
     values |= {FIT: between - start, PREDICT: end - between}
@@ -104,7 +104,7 @@ def _probabilities(fitted: Pipeline, X: Any, classes: NDArray) -> Floats:
     return p
 
 
-def _beneath(
+def _coupling_of(
     fitted: Pipeline, X: Any
 ) -> tuple[Floats | None, NDArray[np.int8] | None, tuple[str, ...]]:
     """Return the incoherence, the code and the calibration of a coupled classifier."""

@@ -128,7 +128,9 @@ def _importance(studies: Studies) -> list[tuple[Any, float]]:
 
 def _reliability(board: Leaderboard) -> dict[str, Any]:
     """Return the diagrams of the best coupled classifier and the best other one."""
-    entries = [e for e in (board.best_of(ours=True), board.best_of(ours=False)) if e is not None]
+    entries = [
+        e for e in (board.best_of(coupled=True), board.best_of(coupled=False)) if e is not None
+    ]
     return {
         "entries": list(zip(entries, figures.COLORS, strict=False)),
         "n_bins": LIMITS.bins,
@@ -139,7 +141,7 @@ def _reliability(board: Leaderboard) -> dict[str, Any]:
 
 def _coupling(board: Leaderboard) -> dict[str, Any] | None:
     """Return the code and the incoherence of the best coupled classifier."""
-    entry = board.best_of(ours=True)
+    entry = board.best_of(coupled=True)
     if entry is None or entry.code is None:
         return None
     coupled = entry.incoherence is not None and len(board.classes) > 2

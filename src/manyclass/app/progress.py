@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from manyclass.app.terminal import harmless, say
+from manyclass.app.terminal import say, without_control_characters
 
 if TYPE_CHECKING:
     from manyclass.app.compare import Step
@@ -35,7 +35,7 @@ def shown_on_stderr() -> Iterator[Callable[[Step], None]]:
         task = None if bar is None else bar.add_task("", total=1.0)
 
         def advance(step: Step) -> None:
-            bar.update(task, description=harmless(step.name), completed=step.done)
+            bar.update(task, description=without_control_characters(step.name), completed=step.done)
 
         yield _plain_line if bar is None else advance
 

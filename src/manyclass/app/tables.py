@@ -190,16 +190,6 @@ def read_blocks(
     yield from file.blocks(rows, text=text, verbatim=verbatim)
 
 
-def column_names(path: StrPath) -> list[str]:
-    """Return the names of the columns of a file, all different."""
-    return open_table(path).names
-
-
-def count_rows(path: StrPath) -> int:
-    """Return the number of rows of a file, and check every line of a text file."""
-    return open_table(path).n_rows()
-
-
 def _check_names(choices: Choices, file: TableFile, label: str) -> None:
     """Raise an error if an option names a column that is not there, or the target."""
     known = set(file.names)

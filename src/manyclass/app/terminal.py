@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
-TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+DIRECTION_MARKS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Characters that turn the direction of writing: a name could show as another."""
 
 
@@ -18,10 +18,10 @@ def say(text: object, file: IO[str] | None = None) -> None:
     """Print a text; control characters, such as escape codes in a name, are replaced."""
     file = sys.stdout if file is None else file
     if file is not None:  # nobody listens
-        print(harmless(str(text)), file=file)
+        print(without_control_characters(str(text)), file=file)
 
 
-def harmless(text: str) -> str:
+def without_control_characters(text: str) -> str:
     """Replace control characters, except the ends of lines."""
     if text.isprintable():
         return text
@@ -30,7 +30,7 @@ def harmless(text: str) -> str:
 
 def _shown(character: str) -> str:
     control = unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t"
-    return "\N{REPLACEMENT CHARACTER}" if control or character in TURNING else character
+    return "\N{REPLACEMENT CHARACTER}" if control or character in DIRECTION_MARKS else character
 
 
 def shown(names: Iterable[str], most: int = 12) -> str:

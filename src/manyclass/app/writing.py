@@ -15,7 +15,7 @@ import numpy as np
 
 from manyclass._lib.extras import import_extra
 from manyclass._lib.files import StrPath, check_output, replacing
-from manyclass.app.terminal import harmless
+from manyclass.app.terminal import without_control_characters
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,8 +46,9 @@ def writer(output: StrPath, names: list[str], *, raw: bool = False) -> Iterator[
     if str(output) == STDOUT:
         if sys.stdout is None:
             raise ValueError("the standard output is closed: write to a file.")
-        clean = harmless if sys.stdout.isatty() else str
-        yield _rows_as_text(sys.stdout, ",", names, str if raw else lambda text: clean(tame(text)))
+        clean = without_control_characters if sys.stdout.isatty() else str
+        escaped = str if raw else lambda text: clean(escape_formula(text))
+        yield _rows_as_text(sys.stdout, ",", names, escaped)
         return
     suffix = Path(output).suffix.lower()
     with replacing(output) as file:
@@ -56,11 +57,11 @@ def writer(output: StrPath, names: list[str], *, raw: bool = False) -> Iterator[
                 yield write
         else:
             text = TextIOWrapper(file, encoding="utf-8", newline="")
-            yield _rows_as_text(text, SEPARATORS[suffix], names, str if raw else tame)
+            yield _rows_as_text(text, SEPARATORS[suffix], names, str if raw else escape_formula)
             text.detach()
 
 
-def tame(text: str) -> str:
+def escape_formula(text: str) -> str:
     """Put a quote before a text that a spreadsheet would run as a formula; numbers are none."""
     if not text.startswith(FORMULA):
         return text

@@ -61,7 +61,7 @@ def fit_bank(
     seeds : one seed per column for every ``random_state`` of the estimator that is None
     n_jobs, verbose : of joblib
     dtype : the type in which kernel machines compute their scores
-    factors : the factors of ``sample_weight``, for LIBSVM
+    factors : the factors of ``sample_weight``, for kernel machines
     borrow : whether support vectors may stay in X until ``own_rows`` of the bank is called; X must
         then come from :func:`read_by_bank`
     limits : sizes of blocks, and limits of memory and time, for support vector machines
@@ -82,7 +82,7 @@ def fit_bank(
     rows = np.arange(len(y)) if rows is None else rows
     params = dict(fit_params or {})
     options: dict[str, Any] = {"rows": rows, "n_jobs": n_jobs, "verbose": verbose, "dtype": dtype}
-    if _is_fitted_by_libsvm(estimator, kind, params):
+    if _is_kernel_bank(estimator, kind, params):
         options |= {"factors": factors, "borrow": borrow, "limits": limits}
         weight = params.get("sample_weight")
         kernel_bank = fit_kernel_bank(estimator, X, y, code, sample_weight=weight, **options)
@@ -106,8 +106,7 @@ def _counted(bank: Bank, code: Code, bar: ColumnBar | None) -> Bank:
 
 def read_by_bank(estimator, X, kind: ScoreKind, fit_params: Mapping[str, Any]):
     """Return X in the form that the bank reads, so that it is not converted for every fold."""
-    libsvm = _is_fitted_by_libsvm(estimator, kind, fit_params)
-    return read_by_machines(estimator, X) if libsvm else X
+    return read_by_machines(estimator, X) if _is_kernel_bank(estimator, kind, fit_params) else X
 
 
 def is_kernel_machine(estimator) -> bool:
@@ -120,5 +119,6 @@ def takes_any_rows(estimator) -> bool:
     return is_kernel_machine(estimator) and callable(estimator.kernel)
 
 
-def _is_fitted_by_libsvm(estimator, kind: ScoreKind, params: Mapping[str, Any]) -> bool:
+def _is_kernel_bank(estimator, kind: ScoreKind, params: Mapping[str, Any]) -> bool:
+    """Tell whether the machines of all columns are fitted together."""
     return kind == MARGIN and is_kernel_machine(estimator) and set(params) <= {"sample_weight"}

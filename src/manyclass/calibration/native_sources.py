@@ -33,13 +33,13 @@ class NativeEvidence(NamedTuple):
     def beside(self, r: Floats, rows: Places) -> dict[str, Any]:
         """Return what a scaling reads: ``r`` (m, l), and what this model says of these rows."""
         scores = self.scores[rows]
-        sides = self.calibration.transform(scores.copy())
+        against_rest = self.calibration.transform(scores.copy())
         left_out, values = left_out_probabilities(self.calibration, self.scores, rows)
-        sides[np.isin(rows, left_out)] = values  # in the same order
-        return sources(r, self.kind, scores, sides)
+        against_rest[np.isin(rows, left_out)] = values  # in the same order
+        return sources(r, self.kind, scores, against_rest)
 
 
-def sources(r: Floats, kind: ScoreKind, scores: Floats, sides: Floats) -> dict[str, Any]:
+def sources(r: Floats, kind: ScoreKind, scores: Floats, against_rest: Floats) -> dict[str, Any]:
     """Return what a scaling reads of the columns and of the multiclass model.
 
     Parameters
@@ -48,11 +48,11 @@ def sources(r: Floats, kind: ScoreKind, scores: Floats, sides: Floats) -> dict[s
         Probabilities of the columns of the code.
     kind, scores : ScoreKind, array of shape (m, k)
         What the multiclass model returns.
-    sides : array of shape (m, k)
+    against_rest : array of shape (m, k)
         Calibrated scores: probabilities of the classes against the rest.
     """
     own = softmax(scores, axis=1) if kind == MARGIN else normalised(expit(scores))
-    return {"columns": np.hstack([r, sides]), "others": [own, normalised(sides)]}
+    return {"columns": np.hstack([r, against_rest]), "others": [own, normalised(against_rest)]}
 
 
 def code_of_sources(code: Code) -> Code:

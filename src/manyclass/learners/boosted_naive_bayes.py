@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._lib.arrays import Floats
 from manyclass._lib.restoring import unchanged_on_error
-from manyclass.learners._on_cells import OnCells, boost, check_count, read_frame
-from manyclass.learners._two_classes import BinaryMixin, check_two
+from manyclass.learners._binary import BinaryMixin, check_two
+from manyclass.learners._binned_bayes import (
+    Estimates,
+    NaiveBayes,
+    NaiveBayesBase,
+    check_count,
+    read_frame,
+)
 
 
-class BoostedNaiveBayes(BinaryMixin, OnCells):
+class BoostedNaiveBayes(BinaryMixin, NaiveBayesBase):
     """Boosted naive Bayes for two classes, on binned and categorical attributes.
 
     Each round fits naive Bayes (as :class:`BinnedNaiveBayes` does) to weighted samples.
@@ -169,3 +179,38 @@ class BoostedNaiveBayes(BinaryMixin, OnCells):
 
     def __manyclass_rows__(self, X):
         return read_frame(X)
+
+
+class Round(NamedTuple):
+    """One round of boosting."""
+
+    beta: float
+    estimates: Estimates
+
+
+def boost(learner: NaiveBayes, weights: Floats, n_rounds: int) -> list[Round]:
+    """Boost binary naive Bayes (Elkan 1997) from positive weights, for at most ``n_rounds``.
+
+    If the first beta is 1 or more, there is only this round: its probabilities are not boosted.
+    """
+    rounds: list[Round] = []
+    total, log_weights = weights.sum(), np.log(weights)
+    least = np.finfo(np.float64).tiny  # keeps log(beta) finite
+    for _ in range(n_rounds):
+        estimates = learner.fit(weights)
+        evidence = np.diff(estimates.conditional, axis=0)[0]
+        log_odds = np.diff(estimates.prior) + learner.one_hot @ evidence
+        margins = np.where(learner.y == 1, log_odds, -log_odds)
+        wrong, right = expit(-margins), expit(margins)  # |y - h| and 1 - |y - h|
+        error = weights @ wrong / total
+        beta = max(error, least) / max(weights @ right / total, least)
+        if beta >= 1 and rounds:
+            break
+        rounds.append(Round(beta, estimates))
+        if beta >= 1 or error == 0:
+            break
+        log_weights += right * np.log(beta)
+        log_weights -= log_weights.max()
+        weights = np.exp(log_weights)
+        weights *= total / weights.sum()
+    return rounds

@@ -7,10 +7,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.arrays import Floats
 from manyclass._lib.restoring import unchanged_on_error
-from manyclass.learners._on_cells import OnCells, read_frame
+from manyclass.learners._binned_bayes import NaiveBayesBase, read_frame
 
 
-class BinnedNaiveBayes(OnCells):
+class BinnedNaiveBayes(NaiveBayesBase):
     """Naive Bayes for any number of classes, on binned and categorical attributes.
 
     The probability of cell v (a bin or a category) of attribute j in class c is estimated as

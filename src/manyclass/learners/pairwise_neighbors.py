@@ -24,7 +24,7 @@ from manyclass._lib.messages import quoted
 from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.rows import without_duplicates
 from manyclass._lib.sklearn import in_known_numbers
-from manyclass.learners._two_classes import BinaryMixin, encode_binary
+from manyclass.learners._binary import BinaryMixin, encode_binary
 from manyclass.learners.kernels.neighbors import (
     contrast_distances,
     count_distance_errors,

@@ -24,7 +24,7 @@ from manyclass._lib.routing import RoutingMixin, offers_weights_if_taken
 from manyclass._lib.sklearn import check_any_rows, check_fit_params, check_sample_weight, take_rows
 from manyclass._lib.weights import weights_in_use
 from manyclass.banks.kinds import LOG_ODDS, MARGIN
-from manyclass.learners._two_classes import BinaryMixin, encode_binary
+from manyclass.learners._binary import BinaryMixin, encode_binary
 from manyclass.learners.threshold_search import LARGEST_SCORE, Criterion, best_threshold, search_for
 
 

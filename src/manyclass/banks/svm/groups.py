@@ -63,13 +63,6 @@ def by_class(
         yield support[first:last], csr_array(rows, shape=(last - first, duals.shape[1]))
 
 
-def share_of_rows(X: Any, rows: Places) -> float:
-    """Return the share of X that these rows take; a sparse X is stored by rows."""
-    if issparse(X):
-        return float((X.indptr[rows + 1] - X.indptr[rows]).sum() / max(1, X.indptr[-1]))
-    return len(rows) / n_samples(X)
-
-
 @dataclass(frozen=True)
 class Group:
     """Support vectors of one class and their coefficients in the columns of that class."""

@@ -20,7 +20,7 @@ from manyclass._lib.sklearn import check_sample_weight, in_known_numbers, n_samp
 from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.svm.gamma import scale_gamma
 from manyclass.banks.svm.kernels import KERNELS, Kernel, resolve_kernel
-from manyclass.learners._two_classes import BinaryMixin, check_two
+from manyclass.learners._binary import BinaryMixin, check_two
 from manyclass.learners.kernel_logistic.logistic_bank import (
     KernelLogisticBank,
     fit_kernel_logistic_bank,

@@ -1,4 +1,4 @@
-"""Naive Bayes on cells: estimates, boosting, and the base class of the classifiers."""
+"""Naive Bayes on binned and categorical attributes: estimates, and the base of the classifiers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
@@ -65,48 +64,13 @@ class NaiveBayes:
         return np.log(counts + self.smoothing) - np.log(mean + self.smoothing) - self.log_size
 
 
-class Round(NamedTuple):
-    """One round of boosting."""
-
-    beta: float
-    estimates: Estimates
-
-
-def boost(learner: NaiveBayes, weights: Floats, n_rounds: int) -> list[Round]:
-    """Boost binary naive Bayes (Elkan 1997) from positive weights, for at most ``n_rounds``.
-
-    If the first beta is 1 or more, there is only this round: its probabilities are not boosted.
-    """
-    rounds: list[Round] = []
-    total, log_weights = weights.sum(), np.log(weights)
-    least = np.finfo(np.float64).tiny  # keeps log(beta) finite
-    for _ in range(n_rounds):
-        estimates = learner.fit(weights)
-        evidence = np.diff(estimates.conditional, axis=0)[0]
-        log_odds = np.diff(estimates.prior) + learner.one_hot @ evidence
-        margins = np.where(learner.y == 1, log_odds, -log_odds)
-        wrong, right = expit(-margins), expit(margins)  # |y - h| and 1 - |y - h|
-        error = weights @ wrong / total
-        beta = max(error, least) / max(weights @ right / total, least)
-        if beta >= 1 and rounds:
-            break
-        rounds.append(Round(beta, estimates))
-        if beta >= 1 or error == 0:
-            break
-        log_weights += right * np.log(beta)
-        log_weights -= log_weights.max()
-        weights = np.exp(log_weights)
-        weights *= total / weights.sum()
-    return rounds
-
-
 def read_frame(X):
     """Convert a frame to a table, once for all pairs of classes; return any other X unchanged."""
     return read_table(X) if is_frame(X) and 0 not in X.shape else X
 
 
-class OnCells(ClassifierMixin, BaseEstimator):
-    """Base class of estimators with ``n_bins``, ``smoothing`` and ``categorical_features``."""
+class NaiveBayesBase(ClassifierMixin, BaseEstimator):
+    """Base of the classifiers with ``n_bins``, ``smoothing`` and ``categorical_features``."""
 
     n_bins: int
     smoothing: float
