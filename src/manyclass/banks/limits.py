@@ -68,3 +68,5 @@ class Limits:
 
     score_bytes: float = 2**29
     """Scores of all columns; if they are larger, folds are used, which hold fewer of them."""
+    free_bytes: float = 2**32
+    """Kernel matrix of a machine's free support vectors; if it is larger, folds are used."""

@@ -90,8 +90,8 @@ class TestLeaveOneOut:
         scores = bank.leave_one_out(X, y, np.array([[-1], [1]]), np.ones(200))[:, 0]
         problems = bank.training.problems
         a, support = problems.a, np.flatnonzero(problems.a)
-        K = problems.source.gram[np.ix_(support, support)]
-        spans, _, _ = squared_spans(K, np.abs(a[support]) < 100.0, a[support] > 0)
+        rows = kernel_rows(problems.source, support, np.empty(2 * len(support)))
+        spans, _, _ = squared_spans(rows, np.abs(a[support]) < 100.0, a[support] > 0)
         change = np.zeros(200)
         change[support] = np.abs(a[support]) * spans
         doubtful = change >= DOUBTFUL

@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from manyclass import CoupledSVC, codes
 from manyclass.banks import MARGIN, Untrusted, fit_bank
 from manyclass.banks.limits import Limits
+from manyclass.banks.svm.compiled.kernel_rows import kernel_rows, source
 from manyclass.banks.svm.compiled.span_formula import squared_spans
 from manyclass.banks.svm.leave_one_out import without_only_samples
 from manyclass.scores.sources import LeaveOneOut
@@ -63,6 +64,13 @@ def sides(n: int):
     return np.arange(n) % 2 == 0
 
 
+def spans_of(K, free, positive):
+    """The spans from a kernel matrix."""
+    n = len(K)
+    given = source((0, 0.0, 0.0, 0.0), gram=np.ascontiguousarray(K, dtype=np.float64))
+    return squared_spans(kernel_rows(given, np.arange(n), np.empty(2 * n)), free, positive)
+
+
 def left_out(machine, X, y, code, weights=None, limits=None):
     """Scores of the bank in sample and left out."""
     params = {"sample_weight": weights}
@@ -99,7 +107,7 @@ def test_probabilities_from_some_rows():
 def test_spans_by_hand():
     """Distance from the line through two points; of each of the two from the other."""
     points = np.array([[0.0, 1.0], [1.0, 1.0], [5.0, 3.0]])
-    spans, below, _ = squared_spans(points @ points.T, np.array([True, True, False]), sides(3))
+    spans, below, _ = spans_of(points @ points.T, np.array([True, True, False]), sides(3))
     assert_allclose(spans, [1.0, 1.0, 4.0], atol=1e-6)
     assert below == 0
 
@@ -107,23 +115,23 @@ def test_spans_by_hand():
 def test_span_is_affine_not_linear():
     """(2, 0) is a multiple of (1, 0), but not an affine combination of it alone."""
     points = np.array([[1.0, 0.0], [2.0, 0.0]])
-    spans, _, _ = squared_spans(points @ points.T, np.array([True, False]), sides(2))
+    spans, _, _ = spans_of(points @ points.T, np.array([True, False]), sides(2))
     assert spans[1] == pytest.approx(1.0)
 
 
 def test_without_free_vectors_the_nearest_of_the_other_side_goes_too():
     K = np.array([[2.0, 1.5, 1.0], [1.5, 2.0, 0.5], [1.0, 0.5, 2.0]])
-    spans, below, _ = squared_spans(K, np.zeros(3, bool), np.array([True, False, False]))
+    spans, below, _ = spans_of(K, np.zeros(3, bool), np.array([True, False, False]))
     assert_allclose(spans, [0.5, 0.5, 1.0])
     assert below == 0
-    spans, below, _ = squared_spans(-np.eye(3), np.zeros(3, bool), sides(3))
+    spans, below, _ = spans_of(-np.eye(3), np.zeros(3, bool), sides(3))
     assert_array_equal(spans, 0.0)
     assert below == 3
 
 
 def test_a_lone_free_vector_goes_with_the_nearest_of_the_other_side():
     points = np.array([[3.0, 0.0], [3.0, 2.0], [4.0, 2.0]])
-    spans, below, _ = squared_spans(points @ points.T, np.array([True, False, False]), sides(3))
+    spans, below, _ = spans_of(points @ points.T, np.array([True, False, False]), sides(3))
     assert_allclose(spans, [2.0, 4.0, 5.0], rtol=1e-6)
     assert below == 0
 
@@ -133,7 +141,7 @@ def test_a_constant_added_to_the_kernel_makes_no_difference(n_free):
     """It makes none to any machine, whose coefficients add up to zero."""
     X = overlapping(12)[0]
     plain, raised = (
-        squared_spans(rbf_kernel(X) + constant, np.arange(12) < n_free, sides(12))[0]
+        spans_of(rbf_kernel(X) + constant, np.arange(12) < n_free, sides(12))[0]
         for constant in (0, 9)
     )
     assert_allclose(raised, plain, atol=1e-7)
@@ -141,7 +149,7 @@ def test_a_constant_added_to_the_kernel_makes_no_difference(n_free):
 
 def test_duplicates_span_each_other():
     points = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 2.0], [3.0, 1.0]])
-    spans, below, _ = squared_spans(
+    spans, below, _ = spans_of(
         rbf_kernel(points, gamma=0.3), np.array([True, True, True, False]), sides(4)
     )
     assert below == 0
@@ -152,7 +160,7 @@ def test_duplicates_span_each_other():
 
 def test_negative_squares_are_counted():
     K = np.array([[1.0, 0.0, 3.0], [0.0, 1.0, 3.0], [3.0, 3.0, 1.0]])
-    spans, below, _ = squared_spans(K, np.array([True, True, False]), sides(3))
+    spans, below, _ = spans_of(K, np.array([True, True, False]), sides(3))
     assert below == 1
     assert (spans >= 0).all()
 
@@ -163,7 +171,7 @@ def test_spans_are_distances_from_the_affine_span(n, seed, kernel):
     rng = np.random.default_rng(seed)
     points, free = rng.normal(size=(n, 12)), rng.random(n) < 0.6
     K = rbf_kernel(points, gamma=0.1) if kernel == "rbf" else points @ points.T
-    spans, below, _ = squared_spans(K, free, sides(n))
+    spans, below, _ = spans_of(K, free, sides(n))
     expected = [naive_svm.squared_span(K, free, sides(n), p) for p in range(n)]
     assert_allclose(spans, expected, rtol=1e-5, atol=1e-6 * np.trace(K) / n)
     assert below == 0
@@ -174,7 +182,7 @@ def test_spans_are_distances_from_the_affine_span(n, seed, kernel):
 def test_drag_is_what_one_at_the_bound_moves_the_others_by(n_bound, constant):
     rng = np.random.default_rng(0)
     points, free = rng.normal(size=(n_bound + 4, 6)), np.arange(n_bound + 4) < 4
-    drag = squared_spans(points @ points.T + constant, free, sides(len(free)))[2]
+    drag = spans_of(points @ points.T + constant, free, sides(len(free)))[2]
     offset = points[~free] - points[0]
     within = points[1:4] - points[0]
     offset -= offset @ np.linalg.pinv(within) @ within
@@ -182,6 +190,18 @@ def test_drag_is_what_one_at_the_bound_moves_the_others_by(n_bound, constant):
     np.fill_diagonal(moved, 0.0)
     expected = np.abs(moved.mean(axis=1)).mean() if n_bound >= 10 else 0.0
     assert_allclose(drag, expected, rtol=1e-6)
+
+
+def test_many_samples_at_their_bound():
+    """They are read some at a time; the drag is that of every fifth of them."""
+    rng = np.random.default_rng(0)
+    points, free = rng.normal(size=(304, 6)), np.arange(304) < 4
+    K = points @ points.T
+    spans, _, drag = spans_of(K, free, sides(304))
+    for p in (4, 259, 260, 303):
+        assert_allclose(spans[p], naive_svm.squared_span(K, free, sides(304), p), rtol=1e-6)
+    some = np.concatenate([np.arange(4), np.arange(4, 304, 5)])
+    assert_allclose(drag, spans_of(K[np.ix_(some, some)], free[some], sides(64))[2], rtol=1e-6)
 
 
 def test_samples_that_would_drag_all_others_along_are_fitted_again():
@@ -205,14 +225,14 @@ def test_free_ones_that_are_all_alike(kernel):
         K[-1, -1] = 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found, below, _ = squared_spans(K, np.arange(6) < 5, sides(6))
+        found, below, _ = spans_of(K, np.arange(6) < 5, sides(6))
     assert_allclose(found, [0, 0, 0, 0, 0, 0.7 if kernel == "one point" else 0.0], atol=1e-9)
     assert below == 0
 
 
 def test_a_singular_kernel_is_as_bad_as_one_that_is_not_definite():
     K = np.full((4, 4), np.nan)
-    found, below, _ = squared_spans(K, np.ones(4, bool), sides(4))
+    found, below, _ = spans_of(K, np.ones(4, bool), sides(4))
     assert_array_equal(found, 0.0)
     assert below == 4
 
@@ -377,18 +397,36 @@ def test_rows_of_the_kernel_from_features(kernel, as_type):
     assert_allclose(by_rows, expected, rtol=0, atol=1e-3)
 
 
-def test_folds_where_it_would_take_too_much_memory():
+@pytest.mark.parametrize(
+    ("limits", "what"),
+    [
+        (Limits(score_bytes=1000), "scores of all columns"),
+        (Limits(free_bytes=1000), "free support vectors"),
+    ],
+)
+def test_folds_where_it_would_take_too_much_memory(limits, what):
     """Scores of all columns, though a class is in few: 3 GB for 20,000 rows, 200 classes."""
 
     class Limited(CoupledSVC):
         def _bank_options(self):
-            return {**super()._bank_options(), "limits": Limits(score_bytes=1000)}
+            return {**super()._bank_options(), "limits": limits}
 
     X, y = wine()
-    with pytest.warns(UserWarning, match=r"scores of all columns .* GB\. 5 folds") as caught:
+    with pytest.warns(UserWarning, match=rf"{what}.* GB\. 5 folds") as caught:
         model = Limited().fit(X, y)
     assert len(caught) == 1
     assert_array_equal(model.predict_proba(X), CoupledSVC(cv=5).fit(X, y).predict_proba(X))
+
+
+def test_fewer_rows_than_parts_of_a_kernel_matrix():
+    """A few rows may be as large as many."""
+    X, y = wine()
+    few = np.array([0, 70, 140, 1, 71, 141])
+    of_all, in_parts = (
+        fit_bank(SVC(), X[few], y[few], codes.one_vs_one(3), MARGIN, limits=limits)
+        for limits in (None, Limits(prepared_dense_bytes=8))
+    )
+    assert_allclose(in_parts.duals.toarray(), of_all.duals.toarray(), rtol=1e-9)
 
 
 def test_indefinite_kernels_are_not_trusted():
@@ -432,7 +470,7 @@ def test_precomputed_as_given():
 def test_spans_do_not_change_with_the_origin(n_free):
     X = overlapping(20)[0]
     near, far = (
-        squared_spans(data @ data.T, np.arange(20) < n_free, sides(20))[0] for data in (X, X + 1e3)
+        spans_of(data @ data.T, np.arange(20) < n_free, sides(20))[0] for data in (X, X + 1e3)
     )
     assert_allclose(far, near, atol=1e-5)
 

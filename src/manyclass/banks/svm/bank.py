@@ -170,11 +170,11 @@ class KernelBank(Bank):
 
     def own_rows(self) -> None:
         """Copy the support vectors, if they are still in X."""
+        self.__dict__.pop("training", None)  # before more memory is needed
         for c, group in enumerate(self.groups):
             if isinstance(group.vectors, RowsOf):
                 self.groups[c] = replace(group, vectors=group.vectors[:])
         self.__dict__.pop("borrowed_from", None)
-        self.__dict__.pop("training", None)
 
     def scorer(self, dtype: type[np.floating] | None = None) -> Scorer:
         """Prepare the support vectors once, for many blocks of rows; few of them stay prepared."""

@@ -128,6 +128,7 @@ def _gram(kernel: Kernel, X, rows: Places, limits: Limits) -> Floats:
     origin = kernel.origin(X, rows)
     part = limits.prepared_sparse_bytes if issparse(X) else limits.prepared_dense_bytes
     n_parts = 1 + min(limits.gram_parts, size_in_bytes(X) // part) if kernel.numeric else 1
+    n_parts = min(n_parts, len(rows))
     if n_parts == 1:
         return np.ascontiguousarray(kernel.between(X, rows, rows, origin))
     parts, gram = np.array_split(np.arange(len(rows)), n_parts), np.empty((len(rows), len(rows)))

@@ -17,7 +17,8 @@ from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.rows import is_everything
 from manyclass.banks.base import Untrusted
 from manyclass.banks.repeats import Copies
-from manyclass.banks.svm.compiled.machines import fill_scores, list_left_out
+from manyclass.banks.svm.compiled.left_out_scores import AT_BOUND
+from manyclass.banks.svm.compiled.machines import Problems, fill_scores, list_left_out
 from manyclass.banks.svm.groups import RowsOf
 
 if TYPE_CHECKING:
@@ -42,6 +43,12 @@ def leave_one_out(
     size = 8.0 * len(rows) * code.shape[1]
     if size > bank.limits.score_bytes:
         raise Untrusted(f"the scores of all columns would take {size / 2**30:.1f} GB")
+    n_free = _most_free(training.problems)
+    if 8.0 * n_free**2 > bank.limits.free_bytes:
+        raise Untrusted(
+            f"a machine has {n_free} free support vectors, whose kernel matrix would take "
+            f"{8.0 * n_free**2 / 2**30:.1f} GB"
+        )
     scores = _margins(bank, training, X, y, rows)
     place, share = _places(bank, training, X, y, weights)
     used = weights[rows] > 0
@@ -58,6 +65,13 @@ def leave_one_out(
         every = np.ones(code.shape[1], dtype=np.bool_)
         raise Untrusted("the kernel is not positive definite", every, scores)
     return scores
+
+
+def _most_free(problems: Problems) -> int:
+    """Return the largest number of free support vectors of a machine."""
+    free = (problems.a != 0.0) & (np.abs(problems.a) < AT_BOUND * problems.bound)
+    ends = np.concatenate([[0], np.cumsum(free)])[problems.starts]
+    return int(np.diff(ends).max())
 
 
 def _margins(bank: KernelBank, training: Training, X, y: Places, rows: Places) -> Floats:

@@ -41,10 +41,8 @@ def leave_each_out(rows, side, bound, a, g, which, share, tol, max_iter, scores,
         if s >= 0:
             members[s], size[s], positive[s] = rows.members[p], abs(a[p]), a[p] > 0.0
             free[s] = size[s] < AT_BOUND * bound[p]
-    among = kernel_rows(rows.source, members, np.empty(n_support * n_support))
-    for s in range(n_support):
-        get_row(among, s)  # kept in this order
-    spans, n_negative, drag = squared_spans(among.kept, free, positive)
+    among = kernel_rows(rows.source, members, np.empty(2 * n_support))
+    spans, n_negative, drag = squared_spans(among, free, positive)
     n_solved, steps_left = 0, MOST_PATIENCE * max_iter
     for q in range(which.size):
         p = which[q]

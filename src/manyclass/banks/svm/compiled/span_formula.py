@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from manyclass._lib.compiled import kernel, part
+from manyclass.banks.svm.compiled.kernel_rows import get_row
 
 # A choice, relative to the kernel's diagonal, since duplicates make the kernel singular. It leaves
 # squared spans six digits; see ROUNDING.
@@ -27,15 +28,19 @@ RIDGE = 1e-10
 ROUNDING = 1e-4
 # A kernel that is zero has the size of its square roots' rounding: squares of inverses stay finite.
 LEAST_SIZE = 1e-100
+# A choice: rows of the kernel between samples at their bound and the free ones, of one product.
+ROWS_AT_ONCE = 256
 
 
 @kernel
-def squared_spans(K, free, positive):
+def squared_spans(rows, free, positive):
     """Return S_p^2 of all support vectors, how many were negative, and the drag.
 
-    K (s, s) is their kernel matrix. Each side has some of them. Negative squares are set to 0. The
-    drag is how much the scores of samples at the bound would change, on average, if one of them
-    with coefficient 1 is left out; 0 if they are few.
+    ``rows`` are those of their kernel matrix; see :func:`kernel_rows`. Each side has some of them.
+    Negative squares are set to 0. The drag is how much the scores of samples at the bound would
+    change, on average, if one of them with coefficient 1 is left out; 0 if they are few.
+
+    Besides rows, matrices of the free support vectors are held, not of all of them.
     """
     n_free = 0
     for p in range(free.size):
@@ -50,15 +55,15 @@ def squared_spans(K, free, positive):
             outside[p - i] = p
     spans, drag = np.zeros(free.size), 0.0
     if inside.size < 2:
-        _set_few(K, inside, outside, positive, spans)
+        _set_few(rows, inside, outside, positive, spans)
     else:
-        drag = _set_spans(K, inside, outside, spans)
+        drag = _set_spans(rows, inside, outside, spans)
     mean_size = 0.0
     for p in range(free.size):
-        mean_size += abs(K[p, p]) / free.size
+        mean_size += abs(rows.diagonal[p]) / free.size
     n_negative = 0
     for p in range(free.size):
-        if not spans[p] >= -ROUNDING * max(abs(K[p, p]), mean_size) - LEAST_SIZE:
+        if not spans[p] >= -ROUNDING * max(abs(rows.diagonal[p]), mean_size) - LEAST_SIZE:
             n_negative += 1
         if not spans[p] > 0.0:
             spans[p] = 0.0
@@ -66,7 +71,7 @@ def squared_spans(K, free, positive):
 
 
 @part
-def _set_few(K, inside, outside, positive, spans):
+def _set_few(rows, inside, outside, positive, spans):
     """Set the squared spans where at most one support vector is free.
 
     If no other is free, a coefficient of the other side has to vanish with that of p, since
@@ -76,27 +81,30 @@ def _set_few(K, inside, outside, positive, spans):
     """
     lone = inside if inside.size == 1 else outside
     for p in lone:
-        nearest = -np.inf
+        nearest, K_p = -np.inf, get_row(rows, p)
         for q in range(positive.size):
             if positive[q] != positive[p]:
-                nearest = max(nearest, K[p, q] - 0.5 * K[q, q])
-        spans[p] = 0.5 * K[p, p] - nearest
+                nearest = max(nearest, K_p[q] - 0.5 * rows.diagonal[q])
+        spans[p] = 0.5 * rows.diagonal[p] - nearest
     if inside.size == 1:
         i = inside[0]
+        K_i = get_row(rows, i)
         for p in outside:
-            spans[p] = K[p, p] - 2.0 * K[p, i] + K[i, i]
+            spans[p] = rows.diagonal[p] - 2.0 * K_i[p] + rows.diagonal[i]
 
 
 @part
-def _set_spans(K, inside, outside, spans):
+def _set_spans(rows, inside, outside, spans):
     """Set the squared spans where several support vectors are free; return the drag."""
     f = inside.size
-    means, centre = np.zeros(f), 0.0
+    A, means, centre = np.empty((f, f)), np.zeros(f), 0.0
     for i in range(f):
+        K_i = get_row(rows, inside[i])
         for j in range(f):
-            means[i] += K[inside[i], inside[j]] / f
+            A[i, j] = K_i[inside[j]]
+            means[i] += A[i, j] / f
         centre += means[i] / f
-    A, tau = _centred(K, inside, means, centre)
+    tau = _centre(A, means, centre)
     A = _inverse(A)
     u, total = np.zeros(f), 0.0
     for i in range(f):
@@ -105,19 +113,58 @@ def _set_spans(K, inside, outside, spans):
         total += u[i]
     for i in range(f):
         spans[inside[i]] = 1.0 / (A[i, i] - u[i] * u[i] / total)
-    B, own = np.empty((outside.size, f)), np.zeros(outside.size)
-    for p in range(outside.size):
-        for j in range(f):
-            B[p, j] = K[outside[p], inside[j]]
-            own[p] += B[p, j] / f
-        for j in range(f):
-            B[p, j] += centre - own[p] - means[j]
-    image, along = np.dot(B, A), np.empty(outside.size)
-    for p in range(outside.size):
-        along[p], at = _product(B[p], u) - 1.0, outside[p]
-        reduced = _product(image[p], B[p]) - along[p] * along[p] / total + tau
-        spans[at] = K[at, at] - 2.0 * own[p] + centre - reduced
-    return _drag(K, outside, spans, B, image, along, own, centre - tau, total)
+    return _set_outside(rows, inside, outside, means, centre, tau, A, u, total, spans)
+
+
+@part
+def _set_outside(rows, inside, outside, means, centre, tau, A, u, total, spans):
+    """Set the squared spans of samples at their bound; return the drag.
+
+    The drag is the mean inner product of the samples' offsets from the span with their mean offset,
+    from at most 64 of them; 0 if they are few.
+    """
+    f, n, step = inside.size, outside.size, 1 + outside.size // 64
+    n_some = 1 + (n - 1) // step if n >= 10 else 0  # a choice
+    block = max(1, min(n, ROWS_AT_ONCE))
+    B, own, places = np.empty((block, f)), np.empty(block), np.empty(n_some, np.int64)
+    products, alongs, owns = np.zeros(n_some), np.empty(n_some), np.empty(n_some)
+    images = np.empty((n_some, f))
+    mean, mean_along, mean_own, s = np.zeros(f), 0.0, 0.0, 0
+    for first in range(0, n, block):
+        last, first_of_block = min(first + block, n), s
+        for p in range(first, last):
+            K_p, at, b = get_row(rows, outside[p]), outside[p], p - first
+            own[b] = 0.0
+            for j in range(f):
+                B[b, j] = K_p[inside[j]]
+                own[b] += B[b, j] / f
+            for j in range(f):
+                B[b, j] += centre - own[b] - means[j]
+            if n_some > 0 and p % step == 0:
+                for q in range(0, n, step):
+                    products[s] += K_p[outside[q]] / n_some
+                places[s] = p
+                s += 1
+        image = np.dot(B[: last - first], A)
+        for p in range(first, last):
+            at, b = outside[p], p - first
+            along = _product(B[b], u) - 1.0
+            reduced = _product(image[b], B[b]) - along * along / total + tau
+            spans[at] = rows.diagonal[at] - 2.0 * own[b] + centre - reduced
+        for e in range(first_of_block, s):
+            b = places[e] - first
+            alongs[e], owns[e] = _product(B[b], u) - 1.0, own[b]
+            for j in range(f):
+                images[e, j] = image[b, j]
+                mean[j] += B[b, j] / n_some
+            mean_along += alongs[e] / n_some
+            mean_own += owns[e] / n_some
+    drag = 0.0
+    for e in range(n_some):
+        product = products[e] + centre - tau - owns[e] - mean_own
+        product += alongs[e] * mean_along / total - _product(images[e], mean)
+        drag += abs(product - spans[outside[places[e]]] / n_some) / n_some
+    return drag
 
 
 @kernel
@@ -139,16 +186,15 @@ def _product(x, y):
 
 
 @part
-def _centred(K, inside, means, centre):
-    """Return A and tau."""
-    f = inside.size
-    A = np.empty((f, f))
+def _centre(A, means, centre):
+    """Turn the kernel matrix of the free support vectors into A, in place; return tau."""
+    f = means.size
     size, mean_size = 0.0, 0.0
     for i in range(f):
+        mean_size += abs(A[i, i]) / f
         for j in range(f):
-            A[i, j] = K[inside[i], inside[j]] - means[i] - means[j] + centre
+            A[i, j] += centre - means[i] - means[j]
         size += A[i, i] / f
-        mean_size += abs(K[inside[i], inside[i]]) / f
     # If all are duplicates of one point, only rounding remains.
     size = max(abs(size), RIDGE * mean_size, LEAST_SIZE)
     tau = size / f
@@ -156,30 +202,4 @@ def _centred(K, inside, means, centre):
         for j in range(f):
             A[i, j] += tau
         A[i, i] += RIDGE * size
-    return A, tau
-
-
-@part
-def _drag(K, outside, spans, B, image, along, own, constant, total):
-    """Return the drag from at most 64 of the samples at the bound; 0 if they are few.
-
-    It is the mean inner product of the samples' offsets from the span with their mean offset.
-    """
-    if outside.size < 10:  # a choice
-        return 0.0
-    step = 1 + outside.size // 64
-    n = 1 + (outside.size - 1) // step
-    mean, mean_along, mean_own = np.zeros(B.shape[1]), 0.0, 0.0
-    for p in range(0, outside.size, step):
-        for j in range(mean.size):
-            mean[j] += B[p, j] / n
-        mean_along += along[p] / n
-        mean_own += own[p] / n
-    drag = 0.0
-    for p in range(0, outside.size, step):
-        product = constant - own[p] - mean_own + along[p] * mean_along / total
-        for q in range(0, outside.size, step):
-            product += K[outside[p], outside[q]] / n
-        product -= _product(image[p], mean)
-        drag += abs(product - spans[outside[p]] / n) / n
-    return drag
+    return tau
