@@ -6,9 +6,8 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manyclass._lib.arrays import Code, Flags, Floats
+from manyclass._lib.arrays import Code, Flags, Floats, plain
 from manyclass._lib.weights import HEAVIEST
 from manyclass.calibration.kernels.sides import describe_sides
 from manyclass.scores.out_of_sample import ColumnBlock, ColumnBlocks
@@ -150,10 +149,3 @@ def flat_log_odds(positive: Floats, negative: Floats) -> Floats:
     share = positive * (positive + 1.0) / (positive + 2.0) + negative / (negative + 2.0)
     share /= np.maximum(positive + negative, tiny)
     return np.log(np.maximum(share, tiny)) - np.log1p(-share)
-
-
-def plain(array, dtype) -> NDArray:
-    """Return the array in C order and writable, which kernels are compiled for; copy if needed."""
-    if type(array) is np.ndarray and array.dtype == dtype and array.flags.carray:
-        return array  # np.require takes longer to find this out
-    return np.require(array, dtype, ["C", "W"])

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from manyclass._lib.arrays import Code, Floats
+from manyclass._lib.arrays import Code, Floats, plain
 from manyclass.calibration.base import (
     CACHED_ENTRIES,
     FAINTEST,
     Calibration,
     flat_log_odds,
-    plain,
 )
 from manyclass.calibration.kernels.betas import fit_betas
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyclass.calibration.base import FARTHEST, Calibration, plain
+from manyclass._lib.arrays import plain
+from manyclass.calibration.base import FARTHEST, Calibration
 from manyclass.calibration.kernels.curves import fit_curve
 
 

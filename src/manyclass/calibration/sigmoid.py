@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyclass._lib.arrays import Flags, Floats
+from manyclass._lib.arrays import Flags, Floats, plain
 from manyclass._lib.weights import HEAVIEST
 from manyclass.calibration.base import (
     CACHED_ENTRIES,
@@ -12,7 +12,6 @@ from manyclass.calibration.base import (
     FARTHEST,
     Calibration,
     flat_log_odds,
-    plain,
 )
 from manyclass.calibration.kernels.sigmoids import apply_sigmoids, fit_sigmoids
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from manyclass._lib.arrays import Code, Flags, Floats, Places
+from manyclass._lib.arrays import Code, Flags, Floats, Places, plain
+from manyclass._lib.compiled.moments import add_moments
 from manyclass.banks import Bank, Untrusted
 from manyclass.scores.crossfit import CrossFittedScores
 from manyclass.scores.folds import FOLDS, fold_numbers, stratified_folds
@@ -91,9 +92,8 @@ def _refold(bank: Bank, X, y, weights, columns: Flags, folds, values: Floats, ro
     found = bank.scores_by_folds(X, y, weights, columns, numbers)
     if found is None:
         return False
-    for column, scores in zip(np.flatnonzero(columns), found[rows].T, strict=True):
-        known = ~np.isnan(scores)
-        values[known, column] = scores[known]
+    found, places = found[rows], np.flatnonzero(columns)
+    values[:, places] = np.where(np.isnan(found), values[:, places], found)
     return True
 
 
@@ -156,19 +156,10 @@ def weakly_separated(
     """
     # Scaled, so that squares do not overflow.
     weights = weights / max(weights.max(initial=0.0), np.finfo(np.float64).tiny)
-    # For each class in each column: sum of the weights, weighted sum of the scores and of their
-    # squares, and sum of the squared weights.
-    moments = np.zeros((4, *code.shape))
-    for c in range(len(code)):
-        of_class = scores[y == c]
-        known = np.isfinite(of_class)
-        of_class = np.where(known, of_class, 0.0)
-        weight = weights[y == c, None] * known
-        moments[:3, c] = [(weight * of_class**power).sum(axis=0) for power in (0, 1, 2)]
-        moments[3, c] = (weight**2).sum(axis=0)
-    size, total, squares, size_squared = (
-        np.array([np.where(code == side, m, 0.0).sum(axis=0) for side in (1, -1)]) for m in moments
-    )
+    moments = np.zeros((4, 2, code.shape[1]))
+    read = plain(scores, np.float64), plain(y, np.intp), plain(code, np.int8)
+    add_moments(*read, plain(weights, np.float64), moments)
+    size, total, squares, size_squared = moments
     with np.errstate(invalid="ignore", divide="ignore"):  # sides without samples give NaN
         mean = total / size
         variance = np.maximum(squares / size - mean**2, 0.0).mean(axis=0)

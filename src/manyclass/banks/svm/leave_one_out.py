@@ -112,13 +112,13 @@ def scores_by_folds(
     """Return scores (n, columns) of samples by machines without their fold; NaN for others."""
     place = _places(bank, training, X, y, weights)[0]
     values = training.leave_folds_out(columns, numbers[training.rows])
-    problems, used = training.problems, weights > 0
-    out = np.full((len(y), int(columns.sum())), np.nan)
-    for at, c in enumerate(np.flatnonzero(columns)):
-        part = slice(problems.starts[c], problems.starts[c + 1])
-        of_place = np.full(len(training.rows), np.nan)
-        of_place[problems.members[part]] = values[part]
-        out[used, at] = of_place[place[used]]
+    problems, used, n_columns = training.problems, weights > 0, int(columns.sum())
+    sizes = np.diff(problems.starts)
+    chosen, at = np.repeat(columns, sizes), np.repeat(np.arange(n_columns), sizes[columns])
+    of_places = np.full((len(training.rows), n_columns), np.nan)
+    of_places[problems.members[chosen], at] = values[chosen]
+    out = np.full((len(y), n_columns), np.nan)
+    out[used] = of_places[place[used]]
     return out
 
 
