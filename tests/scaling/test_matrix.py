@@ -15,7 +15,7 @@ from manyclass.scaling.matrix import fit_matrix
 
 quick = settings(deadline=None, max_examples=20)
 seeds = st.integers(0, 2**32 - 1)
-TOL = 1e-14
+TOL = 1e-15
 
 
 def problem(seed, n=40, k=3, d=4):

@@ -33,7 +33,7 @@ COLUMNS_RIDGE = 0.3
 MOST_PER_SAMPLE = 10.0
 # The search stops when a step gains less than this in log-loss. Without columns the minimum is
 # exact. With many columns the last digits are costly, and this reaches its log-loss on new data.
-MATRIX_TOL, COLUMNS_TOL = 1e-14, 1e-9
+MATRIX_TOL, COLUMNS_TOL = 1e-15, 1e-9
 
 
 class StructuredScaling(BaseEstimator):

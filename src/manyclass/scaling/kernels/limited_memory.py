@@ -121,7 +121,7 @@ def minimise_matrix(z, X, y, shares, units, tol, v):
                 steepest = max(steepest, abs(gradient[e]))
             inner[r] = _inner(steps[r], changes[r])
             gain, value = value - reached, reached
-            if steepest <= 1e-7 or gain <= tol * max(1.0, value):
+            if steepest <= 1e-8 or gain <= tol * max(1.0, value):
                 break
             n_steps += 1
             _direct(gradient, steps, changes, inner, n_steps, direction)
