@@ -20,7 +20,7 @@ from manyclass import CoupledClassifier, CoupledSVC
 from manyclass.banks import MARGIN, fit_bank, repeats
 from manyclass.banks.limits import Limits
 from manyclass.banks.repeats import Copies, distinct_rows
-from manyclass.banks.svm import solver as libsvm
+from manyclass.banks.svm.fit import fit_kernel_bank
 
 X, y = load_iris(return_X_y=True)
 X = X + 1e-3 * np.arange(len(X))[:, None]  # one flower is there twice
@@ -291,7 +291,7 @@ class TestDistinct:
 
 def test_gamma_knows_how_often_rows_count():
     gammas = [
-        libsvm.fit_kernel_bank(
+        fit_kernel_bank(
             SVC(), S, labels, ONE_VS_REST, rows=np.arange(len(labels)), sample_weight=weights
         ).kernel.gamma
         for S, labels, weights in several_ways()
