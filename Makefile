@@ -31,14 +31,15 @@ test: lint $(VENV)/.installed-test ## Lint, types, tests and doctests
 test-long: $(VENV)/.installed-test ## Check the papers' claims that hold (some minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto experiments/long
 
-# Compiled code is invisible to coverage. The tests of kernels run a second time with the kernels as
-# plain Python (tests/without_jit.py); the lines of both runs are combined. Failures are ignored
-# here (tracing changes times and memory): `make test` judges.
+# A few cases of each test reach the lines of all. Compiled code is invisible to coverage: the tests
+# of kernels run a second time with the kernels as plain Python (tests/without_jit.py); the lines of
+# both runs are combined. Failures are ignored here (tracing changes times and memory): `make test`
+# judges.
 coverage: export OMP_NUM_THREADS = 1
 coverage: export OPENBLAS_NUM_THREADS = 1
-coverage: $(VENV)/.installed-test ## Lines and branches of the package that tests reach (long)
+coverage: $(VENV)/.installed-test ## Lines and branches of the package that tests reach (some minutes)
 	rm -rf build/coverage && mkdir -p build/coverage
-	-$(BIN)/python -m coverage run -m pytest -q -n auto --dist loadfile src tests
+	-$(BIN)/python -m coverage run -m pytest -q -n auto --dist loadfile --cases 2 src tests
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run tests/without_jit.py
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report --skip-covered --skip-empty

@@ -1,8 +1,9 @@
-"""Fixtures for the tests of the package and of the experiments."""
+"""Fixtures and an option for the tests of the package and of the experiments."""
 
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,3 +23,24 @@ def shared_data() -> Callable[[str], Dataset]:
         return load(name, data_home=folder)
 
     return load_file
+
+
+def pytest_addoption(parser):
+    """Add an option for runs that are to reach all lines, and prove no laws."""
+    parser.addoption("--cases", type=int, help="the most cases of each test, spread over all")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out cases beyond ``--cases``."""
+    most = config.getoption("cases")
+    if most is None:
+        return
+    of_test = defaultdict(list)
+    for item in items:
+        of_test[item.nodeid.partition("[")[0]].append(item)
+    kept = set()
+    for cases in of_test.values():
+        step = max(1, -(-(len(cases) - 1) // max(1, most - 1)))
+        kept.update(cases[::step])
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
