@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,9 @@ from manyclass.calibration.evidence import Evidence
 from manyclass.calibration.native_sources import NativeEvidence
 from manyclass.calibration.plan import Plan, make_plan
 from manyclass.codes.build import NATIVE
+from manyclass.codes.structure import single_tree
 from manyclass.combiners.base import Combiner, own_copy
+from manyclass.combiners.coupling import TreeProduct
 from manyclass.combiners.coupling.base import CouplingRule, warn_unconverged, warn_undetermined
 from manyclass.predicting import Predictions
 from manyclass.scaling import StructuredScaling
@@ -65,6 +67,11 @@ class CoupledBase(Predictions, ABC):
     Subclasses have the parameters ``code``, ``combiner``, ``calibration``, ``cv``, ``scaling``,
     ``n_jobs`` and ``random_state``, and choose the binary classifier.
     """
+
+    # Up to so many classes, class trees are pooled with the learner's own model by default. See
+    # benchmarks/quality/choices.md: 2 to 14 % lower log-loss for 5 to 24 % more time at 10 and 26
+    # classes, 0 to 3 % for 50 to 110 % from 49 classes on.
+    _most_with_native: ClassVar[int] = 30
 
     @abstractmethod
     def _base_estimator(self):
@@ -183,9 +190,10 @@ class CoupledBase(Predictions, ABC):
         check_n_jobs(self.n_jobs)
         names = ("calibration", "cv", "scaling", "with_native")
         parameters = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        by_default = isinstance(parameters.get("with_native"), str)
-        many = by_default and codes.is_from_data(self.code)
-        if many or self._is_native(k) or is_prefit(self._base_estimator()):
+        if isinstance(parameters.get("with_native"), str) and codes.is_from_data(self.code):
+            many = k > self._most_with_native or codes.is_grouped(self.code)
+            parameters["with_native"] = False if many else parameters["with_native"]
+        if self._is_native(k) or is_prefit(self._base_estimator()):
             parameters["with_native"] = False
         return make_plan(self._base_estimator(), combiner, k, **parameters)
 
@@ -221,6 +229,7 @@ class CoupledBase(Predictions, ABC):
         """Set the attributes of a model that nothing was fitted for yet."""
         self.__dict__.pop("stream_", None)  # of partial_fit
         self.classes_, self.combiner_, self.code_ = classes, combiner, code
+        self._tree = single_tree(code) if isinstance(combiner, TreeProduct) else None
         self.calibration_, self.reliability_ = None, None
         self.native_, self.native_calibration_ = None, None
         self.scaling_, self.least_proba_ = None, np.zeros(len(classes))
@@ -375,8 +384,8 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
     with_native : bool or "auto", default="auto"
         Whether structured scaling also uses the estimator's own multiclass model, its margins or
         else its probabilities. This fits the estimator on all classes at once, in every fold.
-        "auto" does so unless it is a kernel machine, and not for class trees and other codes that
-        are built from data, which are for learners that are slow or limited with many classes.
+        "auto" does so unless it is a kernel machine. For class trees and other codes that are
+        built from data it does so up to 30 classes, and never for "q-ary" codes.
     n_jobs : int, optional
         Parallel jobs for fitting columns, and threads for coupling.
     random_state : int, RandomState or None, default=None

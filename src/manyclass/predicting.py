@@ -22,11 +22,9 @@ from manyclass._lib.sklearn import check_any_rows, is_as_fitted, n_samples
 from manyclass.banks import MARGIN, LinearBank, takes_any_rows
 from manyclass.calibration import Calibration, Unchanged
 from manyclass.calibration.native_sources import sources
-from manyclass.codes import Hierarchy
 from manyclass.codes.checks import check_integer
-from manyclass.codes.structure import children_of, count_trees
+from manyclass.codes.hierarchy import Hierarchy
 from manyclass.combiners.base import Combination, Combiner, resolve_for
-from manyclass.combiners.coupling import TreeProduct
 from manyclass.combiners.coupling.base import couple_blocks, read_columns, warn_unconverged
 from manyclass.combiners.coupling.kernels.transposed import LOWEST
 from manyclass.scaling import Scaling
@@ -86,6 +84,8 @@ class Predictions(ClassifierMixin, BaseEstimator):
     combiner_: Combiner
     weights_: Floats
     scaling_: Scaling | None
+    _tree: tuple[int, NDArray[np.int64]] | None = None
+    """The nodes of the code, if it is a single class tree; see ``single_tree``."""
     native_: Any
     native_calibration_: Any
     least_proba_: Floats
@@ -290,17 +290,17 @@ class Predictions(ClassifierMixin, BaseEstimator):
         """Raise or warn if predictions are not final."""
 
     def _is_logistic_tree(self) -> bool:
-        """Tell whether p is a product of logistic functions along the paths of one tree."""
+        """Tell whether p is the product of logistic functions along the paths of ``_tree``."""
         bank, plain = self.bank_, self.calibration_ is None or type(self.calibration_) is Unchanged
         logistic = type(bank) is LinearBank and bank.kind != MARGIN and not bank.huber
-        product = type(self.combiner_) is TreeProduct and self.scaling_ is None
-        return plain and logistic and product and count_trees(self.code_) == 1
+        return plain and logistic and self.scaling_ is None and self._tree is not None
 
     def _top_along_paths(self, X: Floats, m: int) -> tuple[NDArray, Floats]:
         """Return what :meth:`predict_top` does, by best-first search."""
         X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
         self._before_predicting()
-        coef, tree = np.ascontiguousarray(self.bank_.coef.T), children_of(self.code_)
+        tree: Any = self._tree
+        coef = np.ascontiguousarray(self.bank_.coef.T)
         leaves, p = np.empty((len(X), m), dtype=np.intp), np.empty((len(X), m))
         best_leaves(X, coef, self.bank_.intercept, *tree, LOWEST, leaves, p)
         return self.classes_[leaves], p

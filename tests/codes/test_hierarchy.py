@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,6 +33,12 @@ def random_hierarchy(rng, labels):
     return [random_hierarchy(rng, part.tolist()) for part in np.split(np.array(labels), cuts)]
 
 
+def own_ancestor():
+    tree = {"cat": None, "birds": {"owl": None}}
+    tree["birds"]["birds"] = tree["birds"]
+    return tree
+
+
 class TestNodes:
     def test_of_nested_dicts_and_lists(self):
         hierarchy = Hierarchy(ANIMALS)
@@ -45,8 +52,12 @@ class TestNodes:
             hierarchy = Hierarchy.from_parents(parents, n_trees=2)
             assert hierarchy.node_names == Hierarchy(ANIMALS).node_names
             assert hierarchy.n_trees == 2
-        whole = [*PARENTS, ("mammal", "animal"), ("bird", "animal"), ("fish", "animal")]
+        whole = [*PARENTS, ("mammal", "animal"), ("bird", "animal"), ["fish", "animal"]]
         assert Hierarchy.from_parents(whole).node_names[0] == "animal"
+        tops = [("mammal", None), *PARENTS, ("bird", None), ("fish", None)]
+        assert Hierarchy.from_parents(tops).node_names == Hierarchy(ANIMALS).node_names
+        table = pd.Series(dict(PARENTS))
+        assert Hierarchy.from_parents(table).node_names == Hierarchy(ANIMALS).node_names
 
     def test_of_lists_without_names(self):
         assert Hierarchy([[3, 1], [2, [0, 4]]]).node_names == [
@@ -65,12 +76,32 @@ class TestNodes:
             (lambda: Hierarchy({"top": ["a"]}), "single leaf, 'a'"),
             (lambda: Hierarchy(ANIMALS | {"bug": ["ant"]}), "no classes of y: 'ant'"),
             (lambda: Hierarchy([["cat", "dog"], ["owl", "cod", "gull"]]), "no leaf for 'horse'"),
+            (lambda: Hierarchy(ANIMALS | {"bug": []}), "node 'bug' of the hierarchy has no child"),
+            (lambda: Hierarchy([]), "node 'root' of the hierarchy has no children"),
+            (lambda: Hierarchy(own_ancestor()), "node 'birds' is its own ancestor"),
+            (lambda: Hierarchy([[1, 2], [3, 4, 5, 6]]), "no leaf for 'cat', .* leaves 1, 2, 3,"),
+            (lambda: Hierarchy.from_parents([("a", "b", "c")]), "pairs .*, got .'a', 'b', 'c'."),
             (lambda: Hierarchy(ANIMALS, n_trees=0), "n_trees must be an integer of at least 1"),
         ],
     )
     def test_errors_name_the_node(self, make, message):
         with pytest.raises(ValueError, match=message):
             CoupledClassifier(GaussianNB(), code=make()).fit(X, y)
+
+    @pytest.mark.parametrize(
+        ("tree", "message"),
+        [
+            (
+                np.array([["cat"], ["dog"]]),
+                "type ndarray, which cannot be a label",
+            ),
+            ([["cat", 2], ["dog", 3]], "leaves of the hierarchy cannot be sorted"),
+        ],
+        ids=["array", "mixed"],
+    )
+    def test_errors_of_types(self, tree, message):
+        with pytest.raises(TypeError, match=message):
+            Hierarchy(tree).nodes()
 
 
 class TestColumns:
@@ -125,7 +156,7 @@ class TestDecisions:
         with pytest.raises(ValueError, match="no node 'cow'"):
             hierarchy.distances(["cow"], ["cat"])
 
-    @pytest.mark.parametrize("confidence", [-0.1, 1.1, np.nan])
+    @pytest.mark.parametrize("confidence", [-0.1, 1.1, np.nan, "high"])
     def test_bad_confidence(self, confidence):
         with pytest.raises(ValueError, match="confidence must be between 0 and 1"):
             Hierarchy(ANIMALS).decide(np.full((1, 6), 1 / 6), confidence)
@@ -146,5 +177,10 @@ def test_classifier():
     distance = hierarchy_distance(y, model.predict_nodes(X), model.code)
     assert distance <= hierarchy_distance(y, model.predict(X), model.code) + 0.1
     assert not hasattr(CoupledClassifier(), "predict_nodes")
-    machines = CoupledSVC(code=Hierarchy(ANIMALS)).fit(X, y)
-    assert_allclose(machines.predict_proba_nodes(X)[:, 0], 1.0)
+
+
+def test_every_coupled_classifier_has_nodes():
+    model = CoupledSVC(code=Hierarchy(ANIMALS)).fit(X, y)
+    p = model.predict_proba(X)
+    assert_array_equal(model.predict_proba_nodes(X), model.code.node_probabilities(p))
+    assert not hasattr(CoupledSVC(code=Hierarchy(ANIMALS), combiner="hamming"), "predict_nodes")

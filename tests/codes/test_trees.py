@@ -21,6 +21,7 @@ from sklearn.svm import LinearSVC
 
 from manyclass import CoupledClassifier, CoupledSVC, codes, couple
 from manyclass.codes import ClassTrees, QAry, class_trees, count_trees
+from manyclass.codes.structure import single_tree
 from manyclass.plot import CodeMatrixDisplay
 from manyclass.storage import load_model, save_model
 
@@ -203,6 +204,15 @@ def test_bad_arguments_are_named(change, message):
 
 
 class TestClassifier:
+    @pytest.mark.parametrize(("most", "pools"), [(12, True), (11, False)])
+    def test_few_classes_are_pooled_with_the_learners_own_model(self, most, pools, monkeypatch):
+        monkeypatch.setattr(CoupledClassifier, "_most_with_native", most)
+        options = {"code": ClassTrees(1), "cv": 2, "random_state": 0}
+        model = CoupledClassifier(GaussianNB(), **options).fit(X, y)
+        assert (model.native_ is not None) == pools
+        asked = CoupledClassifier(GaussianNB(), with_native=not pools, **options).fit(X, y)
+        assert (asked.native_ is not None) != pools
+
     @pytest.mark.parametrize(
         "estimator", [LogisticRegression(), GaussianNB(), LinearSVC()], ids=repr
     )
@@ -283,6 +293,34 @@ class TestTop:
         slow, same = model.predict_top(pd.DataFrame(X).to_numpy().tolist(), m)
         assert_array_equal(slow[:, 0], labels[:, 0])
         assert_allclose(same, p, atol=1e-12)
+
+    @quick
+    @given(seed=seeds, k=st.integers(2, 12))
+    def test_nodes_lead_to_the_classes_of_their_columns(self, seed, k):
+        code = random_tree(k, np.random.default_rng(seed))
+        root, children = single_tree(code)
+
+        def below(node):
+            return {-node - 1} if node < 0 else set().union(*map(below, children[node]))
+
+        assert below(root) == set(range(k))
+        for column, (negative, positive) in zip(code.T, children, strict=True):
+            assert below(negative) == set(np.flatnonzero(column < 0))
+            assert below(positive) == set(np.flatnonzero(column > 0))
+        assert single_tree(np.hstack([code, code])) is None
+
+    def test_stored_models_have_the_nodes_of_their_code(self, tmp_path):
+        pytest.importorskip("skops.io", reason="stored models need skops")
+        model = CoupledClassifier(code=ClassTrees(1), cv=None, random_state=0).fit(X, y)
+        save_model(model, tmp_path / "model.skops")
+        labels, p = load_model(tmp_path / "model.skops").predict_top(X, 3)
+        assert_array_equal(labels, model.predict_top(X, 3)[0])
+        assert_array_equal(p, model.predict_top(X, 3)[1])
+        root, children = model._tree
+        model._tree = root, children[::-1].copy()
+        save_model(model, tmp_path / "wrong.skops")
+        with pytest.raises(ValueError, match="arrays of CoupledClassifier do not fit"):
+            load_model(tmp_path / "wrong.skops")
 
     def test_of_any_other_model(self):
         model = CoupledClassifier(GaussianNB(), code="class-trees", cv=2, random_state=0).fit(X, y)

@@ -92,11 +92,11 @@ def fit_file(
         are for many rows; "boosted-naive-bayes" for many categories. By default "svm", or
         "logistic" from 50 classes on.
     code : str, optional
-        One of :data:`manyclass.codes.NAMES`. By default "one-vs-one", or "class-trees" from 50
-        classes on.
+        One of :data:`manyclass.codes.NAMES`, or "class-trees", the default from 50 classes on.
+        Below that it is "one-vs-one".
     combiner : str, optional
-        One of :func:`manyclass.combiners.base.names`. By default, "wlw2" for one-vs-one
-        and "kl" for other codes.
+        One of :func:`manyclass.combiners.base.names`. By default, "wlw2" for one-vs-one,
+        "tree-product" for class trees and "kl" for other codes.
     C : float, optional
         Parameter of the learner. By default, 10 with a kernel and 1 without.
     estimator : str, optional

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,8 +90,8 @@ class Hierarchy(BaseEstimator):
 
         Parameters
         ----------
-        parents : dict or iterable of pairs
-            The parent of each node. Nodes without children are classes.
+        parents : dict, Series or iterable of pairs
+            The parent of each node; None is no parent. Nodes without children are classes.
         **options : int
             Other parameters.
 
@@ -100,10 +101,15 @@ class Hierarchy(BaseEstimator):
         >>> Hierarchy.from_parents({"cat": "mammal", "dog": "mammal", "owl": "bird"}).tree
         {'mammal': {'cat': None, 'dog': None}, 'bird': {'owl': None}}
         """
-        pairs = dict.fromkeys(parents.items() if isinstance(parents, Mapping) else parents)
+        pairs: Any = parents.items() if hasattr(parents, "items") else parents
         parent_of: dict[Any, Any] = {}
         children: dict[Any, list[Any]] = {}
-        for child, parent in pairs:
+        for pair in pairs:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise ValueError(f"parents must have pairs (node, parent), got {quoted(pair)}.")
+            child, parent = pair
+            if parent is None or (child in parent_of and parent_of[child] == parent):
+                continue  # a root, or a pair that occurs twice
             if child in parent_of:
                 raise ValueError(
                     f"node {quoted(child)} has two parents, {quoted(parent_of[child])} and "
@@ -134,11 +140,8 @@ class Hierarchy(BaseEstimator):
                 f"the hierarchy has a single leaf, {quoted(names[leaves[0]])}: it needs two "
                 "classes or more."
             )
-        labels = np.array([names[leaf] for leaf in leaves])
-        places = np.empty(len(leaves), dtype=np.intp)
-        places[np.argsort(labels)] = np.arange(len(leaves))
         members: list[Any] = [[] for _ in names]
-        for leaf, place in zip(leaves, places, strict=True):
+        for place, leaf in enumerate(_sorted(leaves, names)):
             members[leaf] = [place]
         for node in range(len(names) - 1, 0, -1):
             members[parents[node]] = members[node] + members[parents[node]]
@@ -154,7 +157,8 @@ class Hierarchy(BaseEstimator):
     def classes(self) -> NDArray:
         """Return the labels of all leaves, sorted."""
         nodes = self.nodes()
-        return np.sort([nodes.names[i] for i, below in enumerate(nodes.children) if not below])
+        leaves = [node for node, below in enumerate(nodes.children) if not below]
+        return np.array([nodes.names[leaf] for leaf in _sorted(leaves, nodes.names)])
 
     def build(
         self, X: Any, y: ArrayLike, k: int, random_state: Seed = None, sample_weight=None
@@ -175,15 +179,16 @@ class Hierarchy(BaseEstimator):
 
     def _check_labels(self, labels: NDArray, k: int) -> None:
         """Raise a ``ValueError`` unless the leaves are the classes of y."""
-        leaves = self.classes()
-        missing = np.setdiff1d(labels, leaves)
-        if len(missing):
+        leaves, known = dict.fromkeys(self.classes()), set(labels)
+        missing = [label for label in labels if label not in leaves]
+        unknown = [leaf for leaf in leaves if leaf not in known]
+        if missing:
+            also = f" Its leaves {some_quoted(unknown)} are not in y." if unknown else ""
             raise ValueError(
                 f"the hierarchy has no leaf for {some_quoted(missing)} of y: add the missing "
-                "classes."
+                f"classes.{also}"
             )
         if len(leaves) != k:
-            unknown = np.setdiff1d(leaves, labels)
             raise ValueError(
                 f"the hierarchy has leaves that are no classes of y: {some_quoted(unknown)}. "
                 "Remove them, or pass samples of them."
@@ -233,7 +238,7 @@ class Hierarchy(BaseEstimator):
         ndarray of shape (n,)
             Names of nodes.
         """
-        if not 0.0 <= confidence <= 1.0:
+        if not isinstance(confidence, Real) or not 0.0 <= float(confidence) <= 1.0:
             raise ValueError(f"confidence must be between 0 and 1, got {quoted(confidence)}.")
         nodes, of_node = self.nodes(), self.node_probabilities(p)
         place = np.zeros(len(of_node), dtype=np.intp)
@@ -301,6 +306,11 @@ def _flatten(tree: Any) -> tuple[list[Any], list[int]]:
     known: set[Any] = set()
 
     def add(name: Any, parent: int, below: Any) -> None:
+        if not isinstance(name, Hashable):
+            raise TypeError(
+                f"the hierarchy has the leaf {quoted(name)} of type {type(name).__name__}, which "
+                "cannot be a label: use nested dicts and lists of labels."
+            )
         if name in known:
             raise ValueError(
                 f"node {quoted(name)} occurs twice in the hierarchy: give every node one parent "
@@ -309,16 +319,38 @@ def _flatten(tree: Any) -> tuple[list[Any], list[int]]:
         known.add(name)
         names.append(name)
         parents.append(parent)
-        place = len(names) - 1
-        for own, deeper in _children(below):
+        place, children = len(names) - 1, list(_children(below))
+        if not children and (below is not None or parent < 0):
+            raise ValueError(f"node {quoted(name)} of the hierarchy has no children: remove it.")
+        for own, deeper in children:
             add(_joined(deeper) if own is None else own, place, deeper)
 
+    _check_no_loop(ROOT, tree, frozenset())
     if isinstance(tree, Mapping) and len(tree) == 1:
         ((root, below),) = tree.items()
         add(root, -1, below)
     else:
         add(ROOT, -1, tree)
     return names, parents
+
+
+def _check_no_loop(name: Any, below: Any, above: frozenset[int]) -> None:
+    """Raise a ``ValueError`` if a dict or list is among those above it, which are given by id."""
+    if id(below) in above:
+        raise ValueError(f"node {quoted(name)} is its own ancestor: break the cycle.")
+    if isinstance(below, Mapping | list):
+        for own, deeper in _children(below):
+            _check_no_loop(name if own is None else own, deeper, above | {id(below)})
+
+
+def _sorted(leaves: list[int], names: list[Any]) -> list[int]:
+    """Return leaves in the order of their labels."""
+    try:
+        return sorted(leaves, key=names.__getitem__)
+    except TypeError as error:
+        raise TypeError(
+            f"the leaves of the hierarchy cannot be sorted ({error}): give all labels one type."
+        ) from error
 
 
 def _children(below: Any) -> Iterator[tuple[Any, Any]]:

@@ -5,7 +5,7 @@ A code needs no mark that says how it was made: the matrix tells.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,16 +26,19 @@ class Trees(NamedTuple):
     """The columns of each node: one for two groups of classes, or one for each of more groups
     against the others."""
 
-    def paths(self, code: Code) -> Code:
-        """Return the code without the negative sides of nodes that have more than two groups.
+    def paths(self, code: Code) -> tuple[NDArray[Any], ...]:
+        """Return the columns on the path to each class, and its sides, as CSR rows.
 
-        The probability of a class in a tree is the product over what is left of its row.
+        The probability of a class in a tree is the product over its path. At a node of more than
+        two groups, this is the column where the class is positive.
         """
-        paths = code.copy()
+        classes, columns = _entries(code)
+        sides, is_wide = code[classes, columns], np.zeros(code.shape[1], dtype=np.bool_)
         for block in self.blocks:
-            if block.stop - block.start > 1:
-                np.maximum(paths[:, block], 0, out=paths[:, block])
-        return paths
+            is_wide[block] = block.stop - block.start > 1
+        kept = (sides > 0) | ~is_wide[columns]
+        start = np.searchsorted(classes[kept], np.arange(len(code) + 1))
+        return start.astype(np.int32), columns[kept].astype(np.int32), sides[kept]
 
 
 def find_trees(code: ArrayLike) -> Trees | None:
@@ -49,23 +52,26 @@ def find_trees(code: ArrayLike) -> Trees | None:
     names, sizes, everything = _name_sides(code)
     if not sizes.all():
         return None
-    for blocks in (singles, _blocks(names, sizes)):
-        n_trees = _count(blocks, names, sizes, everything)
-        if n_trees:
-            return Trees(n_trees, blocks)
-    return None
+    if n_trees := _count(singles, names, sizes, everything):
+        return Trees(n_trees, singles)
+    blocks = _blocks(names, sizes)
+    n_trees = _count(blocks, names, sizes, everything)
+    return Trees(n_trees, blocks) if n_trees else None
 
 
-def children_of(code: Code) -> tuple[int, NDArray[np.int64]]:
+def single_tree(code: Code) -> tuple[int, NDArray[np.int64]] | None:
     """Return the root of a single binary tree, and the negative and positive child of each column.
 
-    A child is a column, or -c - 1 for class c; the children have shape (l, 2).
+    A child is a column, or -c - 1 for class c; the children have shape (l, 2). None if the code is
+    anything else.
     """
+    if count_trees(code) != 1:
+        return None
     names, sizes, everything = _name_sides(code)
     nodes = names.sum(axis=0, dtype=np.uint64)
     order = np.argsort(nodes)
     columns = order[np.searchsorted(nodes, names, sorter=order) % len(nodes)]
-    rows, places = np.nonzero(code)
+    rows, places = _entries(code)
     single = np.zeros(sizes.shape, dtype=np.intp)
     single[(code[rows, places] > 0).astype(np.intp), places] = rows  # the only class of a side
     children = np.where(sizes > 1, columns, -single - 1)
@@ -96,10 +102,16 @@ def count_trees(code: ArrayLike) -> int:
     return 0 if found is None or len(found.blocks) < np.shape(code)[1] else found.n_trees
 
 
+def _entries(code: Code) -> tuple[Places, Places]:
+    """Return ``np.nonzero(code)``, in a seventh of the time for few entries of many."""
+    classes, columns = np.divmod(np.flatnonzero(code != 0), code.shape[1])
+    return classes, columns
+
+
 def _name_sides(code: Code) -> tuple[Names, Places, np.uint64]:
     """Return the names and sizes of negative and positive sides (2, l), the name of all classes."""
     numbers: Names = np.random.default_rng(0).integers(2**63, size=len(code), dtype=np.uint64)
-    classes, columns = np.nonzero(code)
+    classes, columns = _entries(code)
     place = (code[classes, columns] > 0).astype(np.intp), columns
     names = np.zeros((2, code.shape[1]), dtype=np.uint64)
     np.add.at(names, place, numbers[classes])

@@ -30,6 +30,7 @@ from manyclass.banks.svm.groups import Group
 from manyclass.banks.svm.kernels import Kernel
 from manyclass.calibration import Calibration, Isotonic
 from manyclass.classifier import CoupledBase
+from manyclass.codes.structure import single_tree
 from manyclass.combiners.base import Combiner
 from manyclass.combiners.reliability import DynamicReliability
 from manyclass.learners import PairwiseNeighbors
@@ -126,7 +127,15 @@ def _coupled(model) -> bool:
         fits &= model.reliability_._sides.shape[1] == l
     if hasattr(model, "stream_"):
         fits &= len(model.stream_.learners) == l
-    return isinstance(model.bank_, Bank) and bool(fits)
+    return isinstance(model.bank_, Bank) and bool(fits) and _tree_of_its_code(model)
+
+
+def _tree_of_its_code(model) -> bool:
+    """Check that the nodes that ``predict_top`` follows are those of the code."""
+    if model._tree is None:
+        return True
+    known, (root, children) = single_tree(model.code_), model._tree
+    return known is not None and root == known[0] and np.array_equal(children, known[1])
 
 
 def _calibrated(calibration, l: int) -> bool:

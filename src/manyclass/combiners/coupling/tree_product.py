@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from manyclass import codes
 from manyclass.combiners.base import register
@@ -42,7 +41,6 @@ class TreeProduct(CouplingRule):
         """Sum logarithms over the columns of each class."""
         trees = codes.find_trees(code)
         assert trees is not None, "check_code has passed"
-        paths = csr_array(trees.paths(code))
-        lists = paths.indptr, paths.indices, paths.data
+        lists = trees.paths(code)
         starts = np.array([block.start for block in trees.blocks] + [code.shape[1]])
         return lambda r, p, iterations, converged: couple_trees(r, *lists, starts, trees.n_trees, p)
