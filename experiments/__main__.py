@@ -11,15 +11,15 @@ from experiments import ledger
 from experiments.findings.page import write_findings
 from experiments.pages import write_page
 from experiments.runner import SCALES, run
-from manyclass.app.signals import end_process, run_in_order
+from manyclass.app.signals import end_process, run_command
 
 TRACKED = Path(__file__).parent
 """Folder of the tracked results, which have the size of the papers' experiments."""
 
 
-def main(argv: Sequence[str] | None = None, *, for_good: bool = False) -> int:
+def main(argv: Sequence[str] | None = None, *, process_ends: bool = False) -> int:
     """Run the command line; returns the exit status."""
-    return run_in_order(lambda: _command(argv), "finished tasks are kept", for_good=for_good)
+    return run_command(lambda: _command(argv), "finished tasks are kept", process_ends=process_ends)
 
 
 def _command(argv: Sequence[str] | None) -> tuple[str, Callable[[], int]]:
@@ -87,4 +87,4 @@ def judge(arguments: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    end_process(main(for_good=True))
+    end_process(main(process_ends=True))

@@ -18,7 +18,7 @@ import manyclass
 from manyclass import __version__, codes
 from manyclass.app.arguments import CODES, COMBINERS, LEARNERS
 from manyclass.app.cli import main
-from manyclass.app.signals import ending_in_order
+from manyclass.app.signals import signals_as_exceptions
 from manyclass.combiners import base as combining
 
 COMMANDS = ["demo", "compare", "fit", "predict"]
@@ -271,7 +271,7 @@ class TestLostInterrupts:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_those_on_their_way_are_not_raised_again(self, number):
         tidied = []
-        with pytest.raises(KeyboardInterrupt), ending_in_order(repeat_after=0.1):
+        with pytest.raises(KeyboardInterrupt), signals_as_exceptions(repeat_after=0.1):
             try:
                 signal.raise_signal(number)
             finally:
@@ -280,12 +280,12 @@ class TestLostInterrupts:
         assert tidied
 
     def test_nothing_is_sent_once_the_command_is_done(self):
-        with ending_in_order(repeat_after=0.1):
+        with signals_as_exceptions(repeat_after=0.1):
             swallow(signal.SIGINT)
         time.sleep(0.3)
 
     def test_the_keyboard_may_insist(self):
-        with ending_in_order():
+        with signals_as_exceptions():
             swallow(signal.SIGINT)
             with pytest.raises(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGINT)
@@ -293,9 +293,9 @@ class TestLostInterrupts:
     def test_a_second_termination_ends_the_process(self):
         script = """
 import contextlib, signal
-from manyclass.app.signals import Terminated, ending_in_order
+from manyclass.app.signals import Terminated, signals_as_exceptions
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
-with ending_in_order():
+with signals_as_exceptions():
     with contextlib.suppress(Terminated):
         signal.raise_signal(signal.SIGTERM)
     print(signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL, flush=True)

@@ -10,16 +10,16 @@ from manyclass.app import signals
 
 def run() -> None:
     """Run the command line and end the process (the entry point of ``manyclass``)."""
-    signals.end_process(main(for_good=True))
+    signals.end_process(main(process_ends=True))
 
 
-def main(argv: Sequence[str] | None = None, *, for_good: bool = False) -> int:
+def main(argv: Sequence[str] | None = None, *, process_ends: bool = False) -> int:
     """Run the command line and return the exit status."""
-    return signals.run_in_order(lambda: _command(argv), "nothing kept", for_good=for_good)
+    return signals.run_command(lambda: _command(argv), "nothing kept", process_ends=process_ends)
 
 
 def _command(argv: Sequence[str] | None) -> tuple[str, Callable[[], int]]:
-    # Imported here: interrupts are in order before, and help needs nothing else.
+    # Imported here: signals have their handlers before, and help needs nothing else.
     from manyclass.app.arguments import parser
 
     arguments = parser(__version__).parse_args(argv)

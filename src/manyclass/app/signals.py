@@ -1,9 +1,8 @@
-"""Interrupts end the command line in order: no traceback, the right exit code, no stray files.
+"""Interrupts of the command line: no traceback, the right exit code, no stray files.
 
 Signals such as that of ``kill`` end a process at once, and the processes and files of joblib stay
 behind. Here they raise an exception, as Ctrl-C does. Only the command line and the experiments use
-this module. A library leaves signals alone. It imports little: interrupts are in order from the
-first moment on.
+this module. A library leaves signals alone. Imports are few, so that the handlers are set at once.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Stopped(KeyboardInterrupt):
     """An interrupt after which something was kept; its argument says what."""
 
 
-class _Listener:
+class _Handler:
     """Raises interrupts in the main thread, and raises them again if Python loses them.
 
     Python loses an exception in a function that C calls back, for example while numba compiles.
@@ -43,24 +42,24 @@ class _Listener:
 
     def __init__(self, repeat_after: float) -> None:
         self._repeat_after = repeat_after
-        self._heard: set[int] = set()
+        self._seen: set[int] = set()
         self._last: tuple[int, ref[KeyboardInterrupt]] | None = None
         self._repeated: int | None = None
         self._sending = threading.Lock()
-        self._left = False
+        self._stopped = False
 
-    def hear(self, number: int, frame: object) -> None:
+    def handle(self, number: int, frame: object) -> None:
         """Raise the exception for a signal (a signal handler)."""
-        is_ours = self._repeated == number
+        is_repeated = self._repeated == number
         self._repeated = None
-        if is_ours and self._left:
+        if is_repeated and self._stopped:
             return
-        if number in self._heard and number != signal.SIGINT and not is_ours:
+        if number in self._seen and number != signal.SIGINT and not is_repeated:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
-        if not self._heard:  # a signal handler must not take locks, as threading.Thread does
+        if not self._seen:  # a signal handler must not take locks, as threading.Thread does
             _thread.start_new_thread(self._repeat, ())
-        self._heard.add(number)
+        self._seen.add(number)
         # Not a local variable: the traceback would keep the exception alive.
         raise self._remember(
             number, Interrupted() if number == signal.SIGINT else Terminated(number)
@@ -71,9 +70,9 @@ class _Listener:
         """The number of the last signal, if there was one."""
         return None if self._last is None else self._last[0]
 
-    def leave(self) -> None:
+    def stop(self) -> None:
         """Send no more signals."""
-        self._left = True
+        self._stopped = True
         with self._sending:  # wait for a signal that is being sent
             pass
 
@@ -83,10 +82,10 @@ class _Listener:
 
     def _repeat(self) -> None:
         """Send the last signal again whenever it is lost."""
-        while not self._left:
+        while not self._stopped:
             time.sleep(self._repeat_after)
             with self._sending:
-                if self._last is not None and self._last[1]() is None and not self._left:
+                if self._last is not None and self._last[1]() is None and not self._stopped:
                     self._repeated = self._last[0]
                     _send_to_main_thread(self._repeated)
 
@@ -101,28 +100,30 @@ def _send_to_main_thread(number: int) -> None:
 
 
 @contextmanager
-def ending_in_order(repeat_after: float = 0.5, *, for_good: bool = False) -> Iterator[_Listener]:
+def signals_as_exceptions(
+    repeat_after: float = 0.5, *, process_ends: bool = False
+) -> Iterator[_Handler]:
     """Raise :class:`Terminated` in the main thread instead of ending the process at once.
 
     A second such signal ends the process at once. Signals that are ignored (``nohup``) or have a
     handler are left alone. Ctrl-C raises a ``KeyboardInterrupt`` as usual. If Python loses one of
     these exceptions, it is raised again after at most ``repeat_after`` seconds. If this is the end
-    of the process (``for_good``), signals are ignored afterwards.
+    of the process (``process_ends``), signals are ignored afterwards.
     """
     is_main = threading.current_thread() is threading.main_thread()
     before = {x: signal.getsignal(x) for x in (signal.SIGINT, *ENDINGS) if is_main}
     usual = {signal.SIGINT: signal.default_int_handler}
-    ours = [x for x, handler in before.items() if handler is usual.get(x, signal.SIG_DFL)]
-    listener, hook = _Listener(repeat_after), sys.unraisablehook
+    replaced = [x for x, old in before.items() if old is usual.get(x, signal.SIG_DFL)]
+    handler, hook = _Handler(repeat_after), sys.unraisablehook
     sys.unraisablehook = lambda lost: None if _is_interrupt(lost.exc_value) else hook(lost)
-    for number in ours:
-        signal.signal(number, listener.hear)
+    for number in replaced:
+        signal.signal(number, handler.handle)
     try:
-        yield listener
+        yield handler
     finally:
-        listener.leave()
-        for number in ours:
-            signal.signal(number, signal.SIG_IGN if for_good else before[number])
+        handler.stop()
+        for number in replaced:
+            signal.signal(number, signal.SIG_IGN if process_ends else before[number])
         sys.unraisablehook = hook
 
 
@@ -130,8 +131,8 @@ def _is_interrupt(error: BaseException | None) -> bool:
     return isinstance(error, KeyboardInterrupt)
 
 
-def run_in_order(
-    prepare: Callable[[], tuple[str, Callable[[], int]]], kept: str, *, for_good: bool = False
+def run_command(
+    prepare: Callable[[], tuple[str, Callable[[], int]]], kept: str, *, process_ends: bool = False
 ) -> int:
     """Run a command and return its exit status; every end takes one line at most.
 
@@ -139,7 +140,7 @@ def run_in_order(
     ``kept`` says what is left after an interrupt; one with a text of its own says that instead.
     """
     name = ""
-    with ending_in_order(for_good=for_good) as listener:
+    with signals_as_exceptions(process_ends=process_ends) as handler:
         try:
             name, command = prepare()
             remove_leftovers()
@@ -151,8 +152,8 @@ def run_in_order(
         except BaseException as error:
             # After a signal, whatever comes out is its doing: libraries wrap it in their errors,
             # and so does Python while a class is defined.
-            if listener.last is not None or _is_interrupt(error) or _is_interrupt(error.__cause__):
-                return _say_interrupted(error, listener.last, kept)
+            if handler.last is not None or _is_interrupt(error) or _is_interrupt(error.__cause__):
+                return _say_interrupted(error, handler.last, kept)
             return _say_error(error, name)
 
 
