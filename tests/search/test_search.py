@@ -601,7 +601,7 @@ MODELS = {
     "CoupledSVC": CoupledSVC(gamma=0.001, scaling=None),
     "single precision": CoupledSVC(gamma=0.001, scaling=None, dtype=np.float32),
     "isotonic": CoupledSVC(gamma=0.001, scaling=None, calibration="isotonic", cv=2),
-    "logistic": CoupledClassifier(LogisticRegression(C=0.01, max_iter=1000), scaling=None),
+    "logistic": CoupledClassifier(LogisticRegression(solver="newton-cholesky"), cv=2, scaling=None),
 }
 each_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 

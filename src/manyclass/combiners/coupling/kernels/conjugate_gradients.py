@@ -253,8 +253,8 @@ def _newton_step(
 ):
     """Solve Hessian x step = g by conjugate gradients; overwrites ``g``. Returns g'step.
 
-    As accurately as pays: the residual falls to the share of g that g itself has come down to,
-    which makes Newton's convergence quadratic. ``work`` holds three vectors.
+    The residual falls to the share of g that g itself has come down to, so that Newton's method
+    converges quadratically; more accuracy would take time only. ``work`` holds three vectors.
     """
     n_columns = middle.shape[0]
     zero, tenth = broadcast(0.0), broadcast(0.1)
