@@ -19,16 +19,18 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.svm import LinearSVC
 
-from manyclass import CoupledClassifier, codes, couple
+from manyclass import CoupledClassifier, codes, combiners, couple
 from manyclass.banks import MARGIN, PROBABILITY, LinearBank, fit_bank
 from manyclass.banks.base import ConstantModel
 from manyclass.banks.by_column import column_batches
 from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
 from manyclass.calibration.base import pool_scores
+from manyclass.calibration.plan import make_plan
 from manyclass.combiners.coupling import LeastSquares, pairwise
 from manyclass.combiners.coupling.base import column_lists
 from manyclass.combiners.coupling.kernels.by_block import couple_wlw2
 from manyclass.predicting import RowBlocks
+from manyclass.scaling import StructuredScaling, Temperature
 from manyclass.scaling.structured import rows_for_scaling
 from manyclass.scores.crossfit import CrossFittedScores
 from manyclass.scores.folds import make_folds
@@ -257,6 +259,15 @@ class TestClassifier:
         fitted.clear()
         Thrifty(Counting(), calibration="sigmoid", **options).fit(X, y)
         assert len(fitted) == 5 * 66
+
+
+def test_matrices_of_a_scaling_fit_into_memory():
+    def of(k, scaling):
+        options = {"calibration": "auto", "cv": 5, "scaling": scaling}
+        return make_plan(LogisticRegression(), combiners.resolve("wlw2"), k, **options).scaling
+
+    assert of(2000, "auto") is of(2001, "structured") is StructuredScaling
+    assert of(2001, "auto") is Temperature
 
 
 def test_rows_for_the_scaling():

@@ -378,9 +378,9 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         ``None`` means no out-of-sample scores.
     scaling : {"auto", "structured", "temperature"} or None, default="auto"
         How coupled probabilities are calibrated, on out-of-sample ones: by
-        :class:`~manyclass.scaling.StructuredScaling`, which is "auto", by a single power
-        (:class:`~manyclass.scaling.Temperature`), which does not change labels, or not at all.
-        Not used for two classes, where nothing is coupled.
+        :class:`~manyclass.scaling.StructuredScaling`, which is "auto" up to 2000 classes, by a
+        single power (:class:`~manyclass.scaling.Temperature`), which does not change labels, or
+        not at all. Not used for two classes, where nothing is coupled.
     with_native : bool or "auto", default="auto"
         Whether structured scaling also uses the estimator's own multiclass model, its margins or
         else its probabilities. This fits the estimator on all classes at once, in every fold.

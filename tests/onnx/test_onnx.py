@@ -342,6 +342,12 @@ def test_multiclass_models_that_miss_a_class_are_refused(samples):
         plan_native(NativeBank(model, PROBABILITY, 3), "Do this.")
 
 
+def test_models_of_groups_have_no_graph(samples):
+    model = CoupledClassifier(code=codes.QAry(3, n_trees=1), cv=None).fit(*samples(10))
+    with pytest.raises(NotImplementedError, match="groups of classes have no graph.*class-trees"):
+        to_onnx(model)
+
+
 def test_a_class_with_a_single_sample(samples):
     X, y = samples(3)
     with pytest.warns(UserWarning, match="single sample"):

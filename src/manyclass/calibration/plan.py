@@ -19,7 +19,7 @@ from manyclass.banks import (
 )
 from manyclass.calibration import CALIBRATIONS, Beta, Calibration, Isotonic, Sigmoid, Unchanged
 from manyclass.combiners.base import Combiner
-from manyclass.scaling import Scaling, StructuredScaling, resolve_scaling
+from manyclass.scaling import Scaling, StructuredScaling, Temperature, resolve_scaling
 from manyclass.scores.sources import LeaveOneOut, NoScores, ScoreSource, resolve_cv
 
 
@@ -54,12 +54,17 @@ def make_plan(
     cv,
     scaling,
     with_native=False,
+    most_structured: int = 2000,
 ) -> Plan:
     """Check the parameters of a classifier and return what has to be fitted.
 
-    The keywords are parameters of :class:`CoupledClassifier`.
+    The first keywords are parameters of :class:`CoupledClassifier`. With more than
+    ``most_structured`` classes, "auto" scales by a temperature: the search for a matrix holds 40
+    of them, which is 1.3 GB for 2000 classes.
     """
     scaled = resolve_scaling(scaling)
+    if isinstance(scaling, str) and scaling == "auto" and n_classes > most_structured:
+        scaled = Temperature
     named = isinstance(with_native, str) and with_native == "auto"
     if not (named or isinstance(with_native, bool | np.bool_)):
         raise ValueError(f"with_native must be 'auto', True or False, got {quoted(with_native)}.")

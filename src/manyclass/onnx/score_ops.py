@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from sklearn.svm import SVC, NuSVC
 
 from manyclass import codes
-from manyclass.banks import Bank, ConstantModel, KernelBank, LinearBank, NativeBank
+from manyclass.banks import Bank, ConstantModel, GroupBank, KernelBank, LinearBank, NativeBank
 from manyclass.banks.svm.groups import Group
 from manyclass.banks.svm.kernels import Kernel, LinearKernel, PolyKernel, RBFKernel, SigmoidKernel
 from manyclass.learners.kernel_logistic.logistic_bank import KernelLogisticBank
@@ -26,6 +26,11 @@ def plan_scores(bank: Bank, code: NDArray[np.int8], n_features: int) -> Piece:
     """Return the piece (d, n) -> (l, n) of a fitted bank, for a code of shape (k, l)."""
     if type(bank) is NativeBank:
         return plan_native(bank, "Use one of them, or another code, such as 'one-vs-one'.")
+    if type(bank) is GroupBank:
+        raise Unsupported(
+            "multiclass models of groups of classes have no graph here. Use code='class-trees' "
+            "instead of a q-ary code."
+        )
     if type(bank) is LinearBank:
         return plan_link(plan_linear(bank.coef.T, bank.intercept), bank.kind, bank.huber)
     if type(bank) in (KernelBank, KernelLogisticBank):
