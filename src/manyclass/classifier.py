@@ -81,7 +81,7 @@ class CoupledBase(Predictions, ABC):
     def _route(self, estimator, labels, sample_weight, fit_params) -> Bunch:
         """Return the arguments of the estimator's ``fit`` and the splitter's ``split``.
 
-        Further arguments of :func:`fit_bank` may be in ``bank``.
+        Further arguments of :func:`~manyclass.banks.fit_bank` may be in ``bank``.
         """
 
     @abstractmethod

@@ -90,7 +90,7 @@ def three():
     board = measured(["a", "=b", "c"], 30, svc=CoupledSVC(), bayes=GaussianNB())
     rng = np.random.RandomState(0)
     X = pd.DataFrame(rng.randn(90, 4), columns=["<b>a</b>", "b$", "c", "d"])
-    return render(board, studies=study(board, X, None, curve=True))
+    return render(board, studies=study(board, X, curve=True))
 
 
 @pytest.fixture(scope="module")

@@ -363,7 +363,7 @@ def _write_report(board: Leaderboard, table: Any, name: str, arguments: argparse
     from manyclass.app.studies import study
 
     source = Source(name, arguments.rows, table.choices)
-    studies = study(board, table.X, table.y, curve=arguments.learning_curve)
+    studies = study(board, table.X, curve=arguments.learning_curve)
     write_page(board, arguments.report, source=source, studies=studies)
     say(f"report: {os.fspath(arguments.report)}")
 

@@ -39,7 +39,7 @@ class Studies(NamedTuple):
     """The learning curve, if it was asked for."""
 
 
-def study(board: Leaderboard, X: Any, y: Any, *, curve: bool = False) -> Studies:
+def study(board: Leaderboard, X: Any, *, curve: bool = False) -> Studies:
     """Study the best candidate of a comparison."""
     if not board.measured or board.best.pipeline is None:
         return Studies()

@@ -81,14 +81,15 @@ def fit_bank(
     """
     rows = np.arange(len(y)) if rows is None else rows
     params = dict(fit_params or {})
-    options: dict[str, Any] = {"rows": rows, "n_jobs": n_jobs, "verbose": verbose, "dtype": dtype}
+    options: dict[str, Any] = {"rows": rows, "n_jobs": n_jobs, "dtype": dtype}
     if _is_kernel_bank(estimator, kind, params):
         options |= {"factors": factors, "borrow": borrow, "limits": limits}
         weight = params.get("sample_weight")
         kernel_bank = fit_kernel_bank(estimator, X, y, code, sample_weight=weight, **options)
         return _counted(kernel_bank, code, bar)
     if "__manyclass_bank__" in vars(type(estimator)):
-        bank = estimator.__manyclass_bank__(X, y, code, kind, fit_params=params, **options)
+        options |= {"fit_params": params, "verbose": verbose}
+        bank = estimator.__manyclass_bank__(X, y, code, kind, **options)
         if bank is not None:
             return _counted(bank, code, bar)
     report = None if bar is None else lambda models: bar.add(len(models))

@@ -45,7 +45,6 @@ def fit_kernel_bank(
     rows: Places,
     sample_weight: Floats | None,
     n_jobs: int | None = None,
-    verbose: int = 0,
     dtype: type[np.floating] = np.float64,
     factors: WeightFactors | None = None,
     borrow: bool = False,

@@ -32,7 +32,12 @@ from manyclass.combiners.coupling.kernels.lanes import (
     total,
     where_less,
 )
-from manyclass.combiners.coupling.kernels.transposed import load_block, store_block, workspace
+from manyclass.combiners.coupling.kernels.transposed import (
+    gather_sides,
+    load_block,
+    store_block,
+    workspace,
+)
 
 
 @kernel
@@ -169,21 +174,6 @@ def _spread(block, start, middle, members, k, v, e):
 
 
 @kernel
-def _gather(block, start, middle, members, x, plus, minus):
-    """Write the sums of ``x`` over the sides of every column."""
-    zero = broadcast(0.0)
-    for b in range(middle.shape[0]):
-        side = zero
-        for m in range(start[b], middle[b]):
-            side = side + load(x, members[m])
-        store(plus, b, side)
-        side = zero
-        for m in range(middle[b], start[b + 1]):
-            side = side + load(x, members[m])
-        store(minus, b, side)
-
-
-@kernel
 def _softmax(e, k, p, scratch):
     """Write the soft-max of ``e``; returns the logarithm of its denominator, one per lane."""
     for s in range(WIDTH):
@@ -240,7 +230,7 @@ def _curve(block, start, middle, members, ridge, k, p, v, e, plus, minus, out):
         mean = multiply_add(load(p, i), load(e, i), mean)
     for i in range(k):
         store(e, i, load(p, i) * (load(e, i) - mean))
-    _gather(block, start, middle, members, e, plus, minus)
+    gather_sides(start, middle, members, e, plus, minus)
     for b in range(n_columns):
         both = load(plus, b) + load(minus, b)
         product = subtract_product(load(plus, b), load(block, b), both)
@@ -317,7 +307,7 @@ def couple_even(r, start, middle, members, ridge, tol, max_iter, p, iterations, 
         value = _softmax(e, k, x, state)
         active, spent = one, zero
         for _ in range(max_iter):
-            _gather(block, start, middle, members, x, plus, minus)
+            gather_sides(start, middle, members, x, plus, minus)
             error = _slopes(block, v, ridge, plus, minus, n_columns, g, diagonal)
             active = where_less(tolerance, error, active, zero)
             if not total(active) > 0.0:

@@ -25,7 +25,12 @@ from manyclass.combiners.coupling.kernels.lanes import (
     total,
     where_less,
 )
-from manyclass.combiners.coupling.kernels.transposed import load_block, store_block, workspace
+from manyclass.combiners.coupling.kernels.transposed import (
+    gather_sides,
+    load_block,
+    store_block,
+    workspace,
+)
 
 
 @inlined
@@ -37,20 +42,6 @@ def _larger(x, y):
 def _take_logarithms(values):
     for e in range(values.size):
         values[e] = logarithm(values[e])
-
-
-@inlined
-def _gather(start, middle, members, x, plus, minus):
-    """Write p(I_b) and p(J_b) of every column."""
-    for b in range(middle.shape[0]):
-        side = broadcast(0.0)
-        for m in range(start[b], middle[b]):
-            side = side + load(x, members[m])
-        store(plus, b, side)
-        side = broadcast(0.0)
-        for m in range(middle[b], start[b + 1]):
-            side = side + load(x, members[m])
-        store(minus, b, side)
 
 
 @inlined
@@ -216,7 +207,7 @@ def _minimise(block, weights, start, middle, members, rows, tol, max_iter, best,
     active, least = one - load(state, 0), load(state, 1)
     for i in range(k):
         store(z, i, mu / load(x, i))
-    _gather(start, middle, members, x, plus, minus)
+    gather_sides(start, middle, members, x, plus, minus)
     value, barrier = _objective(block, weights, x, k, plus, minus, logs)
     for _ in range(max_iter):
         if not total(active) > 0.0:
@@ -249,7 +240,7 @@ def _minimise(block, weights, start, middle, members, rows, tol, max_iter, best,
             for i in range(k):
                 there = multiply_add(length, load(dx, i), load(x, i))
                 store(trial, i, where_less(zero, active, there, load(x, i)))
-            _gather(start, middle, members, trial, plus, minus)
+            gather_sides(start, middle, members, trial, plus, minus)
             new, new_barrier = _objective(block, weights, trial, k, plus, minus, logs)
             fall = multiply_add(broadcast(1e-4) * length, slope, before + slack)
             accepted = where_less(fall, multiply_add(mu, new_barrier, new), accepted, one)

@@ -181,6 +181,20 @@ def store_block(x, k, first, p):
     transpose_out(x, last, p, at + last, k)
 
 
+@inlined
+def gather_sides(start, middle, members, x, plus, minus):
+    """Write p(I_b) and p(J_b), the sums of ``x`` over the sides of every column."""
+    for b in range(middle.shape[0]):
+        side = broadcast(0.0)
+        for m in range(start[b], middle[b]):
+            side = side + load(x, members[m])
+        store(plus, b, side)
+        side = broadcast(0.0)
+        for m in range(middle[b], start[b + 1]):
+            side = side + load(x, members[m])
+        store(minus, b, side)
+
+
 @kernel
 def _store_numbers(x, first, p):
     n, k = p.shape
