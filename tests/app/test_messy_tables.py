@@ -19,6 +19,7 @@ pd = pytest.importorskip("pandas")
 from manyclass.app import dialect  # noqa: E402
 from manyclass.app.columns import conform, layout_of  # noqa: E402
 from manyclass.app.formats import open_table  # noqa: E402
+from manyclass.app.streams import _standard_input  # noqa: E402
 from manyclass.app.suspects import leaks  # noqa: E402
 from manyclass.app.tables import Choices, read, read_table  # noqa: E402
 
@@ -139,16 +140,16 @@ def test_archives_with_more_than_a_table(tmp_path):
         read_table(path)
 
 
-def test_the_standard_input(tmp_path):
-    script = (
-        "from manyclass.app.tables import read_table\n"
-        "X, y = read_table('-')\nprint(X.shape, y.nunique(), X.iloc[0, 0])"
-    )
+def test_the_standard_input(monkeypatch):
     for content in (text(";", ",").encode(), gzip.compress(text().encode()), feather()):
-        done = subprocess.run([sys.executable, "-c", script], input=content, capture_output=True)
-        assert done.stdout.decode().split() == ["(60,", "3)", "3", str(FRAME.iloc[0, 0])], done
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        _standard_input.cache_clear()  # a process has one input only
+        X, y = read_table("-")
+        assert (X.shape, y.nunique(), X.iloc[0, 0]) == ((60, 3), 3, FRAME.iloc[0, 0])
+    script = "from manyclass.app.tables import read_table; read_table('-')"
     done = subprocess.run([sys.executable, "-c", script], input=b"", capture_output=True)
     assert b"the standard input is empty" in done.stderr
+    _standard_input.cache_clear()
 
 
 # ---------------------------------------------------------------------- columns
