@@ -146,9 +146,8 @@ def couple(
     read, matrix = _open_pairs(values, code) if values.ndim == 3 else _open_columns(values, code)
     if not (code is None or isinstance(code, str)):
         resolved.check_identifiable(matrix)
-    squares = values if values.ndim == 3 else None
     result = couple_blocks(
-        resolved, read, len(values), matrix, weights, n_jobs, full_output, squares
+        resolved, read, len(values), matrix, weights, n_jobs, full_output, values
     )
     warn_unconverged(resolved, result.converged)
     return result if full_output else result.p

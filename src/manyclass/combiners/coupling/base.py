@@ -28,8 +28,8 @@ Solver = Callable[[Array, Array, NDArray[np.int32], NDArray[np.bool_]], None]
 """Couples a block: reads ``r`` (m, l); fills ``p`` (m, k) and, unless the rule has
 a closed form, ``iterations`` and ``converged``."""
 
-SquareSolver = Callable[[Array, Array], bool]
-"""Checks and couples a block of square pairs (m, k, k) into ``p``; returns False if it did not."""
+CheckingSolver = Callable[[Array, Array], bool]
+"""Checks and couples a block of values as given into ``p``; returns False if it did not."""
 
 
 class CouplingRule(Combiner):
@@ -69,10 +69,10 @@ class CouplingRule(Combiner):
         Compute here, once, what depends only on the code and the weights.
         """
 
-    def prepare_squares(self, k: int) -> SquareSolver | None:
-        """Return a function that couples square pairs as they are, if the rule has one.
+    def prepare_checking(self, code: Code) -> CheckingSolver | None:
+        """Return a function that couples values (m, l), or pairs (m, k, k), if the rule has one.
 
-        It may leave a block to :func:`read_pairs`, and must if that would find an error.
+        It may leave a block to the reader, and must if the reader would find an error.
         """
         return None
 
@@ -80,7 +80,8 @@ class CouplingRule(Combiner):
         self, values: Array, code: Code, weights: Array | None = None, *, n_jobs: int | None = None
     ) -> Combination:
         """Couple binary probabilities (n, l) into class probabilities (n, k)."""
-        return couple_blocks(self, read_columns(values), len(values), code, weights, n_jobs)
+        reader = read_columns(values), len(values)
+        return couple_blocks(self, *reader, code, weights, n_jobs, given=values)
 
 
 def couple_blocks(
@@ -91,11 +92,11 @@ def couple_blocks(
     weights: ArrayLike | None,
     n_jobs: int | None,
     with_incoherence: bool = False,
-    squares: NDArray | None = None,
+    given: NDArray | None = None,
 ) -> Combination:
     """Couple ``n`` rows block by block; workspace does not grow with ``n``.
 
-    ``squares`` are the pairs (n, k, k) that ``read`` condenses, if it does.
+    ``given`` are the values that ``read`` checks: (n, l), or pairs (n, k, k).
     """
     rule.check_code(code)
     _check_limits(rule)
@@ -108,14 +109,12 @@ def couple_blocks(
     iterations, converged = np.ones(n, dtype=np.int32), np.ones(n, dtype=np.bool_)
     incoherence = np.empty(n if with_incoherence else 0)
     rows = rows_at_a_time(rule, n_columns)
-    solve_squares = None
-    if squares is not None and not with_incoherence:
-        solve_squares = rule.prepare_squares(k)
+    solve_given = None if given is None or with_incoherence else rule.prepare_checking(code)
 
     def couple_rows(first: int) -> None:
         last = min(first + rows, n)
-        if squares is not None and solve_squares is not None:
-            if solve_squares(_as_block(squares[first:last]), p[first:last]):
+        if given is not None and solve_given is not None:
+            if solve_given(_as_block(given[first:last]), p[first:last]):
                 return
         r = read(first, last)
         solve(r, p[first:last], iterations[first:last], converged[first:last])

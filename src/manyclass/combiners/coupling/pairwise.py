@@ -218,13 +218,14 @@ class WuLinWeng2(PairwiseRule):
             return lambda r, p, iterations, converged: by_block.couple_wlw2(r, k, 0.0, p)
         return gradient_solver(k)
 
-    def prepare_squares(self, k, slack=1e-6):
-        """Use the same factorisation; ``slack`` is that of ``read_pairs``."""
-        if not _is_factored(k):
+    def prepare_checking(self, code, slack=1e-6):
+        """Use the same factorisation, which finds errors; ``slack`` is that of ``read_pairs``."""
+        k = len(code)
+        if not _is_factored(k) or not np.array_equal(code, codes.one_vs_one(k)):
             return None
 
-        def solve(squares, p):
-            return by_block.couple_wlw2(squares.reshape(len(squares), -1), k, slack, p) < 0
+        def solve(values, p):
+            return by_block.couple_wlw2(values.reshape(len(values), -1), k, slack, p) < 0
 
         return solve
 

@@ -27,6 +27,7 @@ from manyclass.combiners.coupling.kernels.transposed import (
     clipped,
     load_block,
     load_square,
+    ones_within,
     store_block,
     transpose,
     workspace,
@@ -35,8 +36,12 @@ from manyclass.combiners.coupling.kernels.transposed import (
 
 @inlined
 def _pair_system(block, k, d, x):
-    """Replace r_ij by the entries of Q + t ee', whose diagonal goes to ``d``; ``x`` becomes e."""
-    one, t = broadcast(1.0), broadcast(0.25 * k)
+    """Replace r_ij by the entries of Q + t ee', whose diagonal goes to ``d``; ``x`` becomes e.
+
+    Return whether all r_ij are probabilities.
+    """
+    zero, one, t = broadcast(0.0), broadcast(1.0), broadcast(0.25 * k)
+    lowest, highest = one, zero
     for i in range(k):
         store(d, i, t)
         store(x, i, one)
@@ -44,13 +49,23 @@ def _pair_system(block, k, d, x):
     for i in range(k):
         q_ii = load(d, i)
         for j in range(i + 1, k):
-            r_ij = clipped(load(block, q))
+            r_ij = load(block, q)
+            lowest, highest = (
+                where_less(r_ij, lowest, r_ij, lowest),
+                where_less(highest, r_ij, r_ij, highest),
+            )
+            r_ij = clipped(r_ij)
             r_ji = one - r_ij
             store(block, q, subtract_product(t, r_ij, r_ji))
             q_ii = multiply_add(r_ji, r_ji, q_ii)
             store(d, j, multiply_add(r_ij, r_ij, load(d, j)))
             q += 1
         store(d, i, q_ii)
+    trace = zero
+    for i in range(k):
+        trace = trace + load(d, i)  # NaN if one of them is
+    known = where_less(zero, trace, one, zero)
+    return total(known * ones_within(lowest) * ones_within(highest)) == WIDTH
 
 
 @kernel
@@ -60,8 +75,8 @@ def couple_wlw2(r, k, slack, p):
     Q + t ee' is positive definite and has the minimiser of Q on the simplex,
     also when r is consistent and Q singular. t is of the size of Q's diagonal.
 
-    Rows of ``r`` may hold squares of k * k numbers. They are checked; see :func:`load_square`.
-    Return the first row of the eight that fail, or -1.
+    Rows of ``r`` may hold squares of k * k numbers; see :func:`load_square`. Return the first row
+    of the eight among which one is not made of probabilities, or -1.
     """
     n, width = r.shape
     n_pairs = k * (k - 1) // 2
@@ -72,7 +87,8 @@ def couple_wlw2(r, k, slack, p):
             transpose(r, first, block)
         elif not load_square(r, k, first, slack, whole, block):
             return first
-        _pair_system(block, k, d, x)
+        if not _pair_system(block, k, d, x):
+            return first
         solve_systems(block, d, x, k)
         store_block(x, k, first, p)
     return -1

@@ -37,7 +37,7 @@ def workspace(n):
 
 
 @inlined
-def _ones_within(x):
+def ones_within(x):
     """Return 1 in the lanes where x is within [0, 1], else 0 (also for NaN)."""
     one, zero = broadcast(1.0), broadcast(0.0)
     below, above = broadcast(-5e-324), broadcast(1.0 + 2.3e-16)  # the neighbours of 0 and 1
@@ -51,7 +51,7 @@ def find_outside(r):
     n_entries = flat.size // WIDTH
     within = broadcast(0.0)
     for e in range(n_entries):
-        within = within + _ones_within(load(flat, e))
+        within = within + ones_within(load(flat, e))
     first = n_entries * WIDTH if total(within) == n_entries * WIDTH else 0
     for e in range(first, flat.size):
         if not (flat[e] >= 0.0 and flat[e] <= 1.0):
@@ -140,13 +140,11 @@ def load_block(r, first, block):
 def load_square(r, k, first, slack, whole, block):
     """Transpose the upper triangles of eight squares, in rows of k * k numbers, into ``block``.
 
-    ``whole`` is workspace for the squares. Return False if a probability is outside [0, 1], or
-    if the squares of ``r_ij + r_ji - 1`` add up to more than that of ``slack``.
+    ``whole`` is workspace for the squares. Return False if the squares of ``r_ij + r_ji - 1`` add
+    up to more than that of ``slack``.
     """
     transpose(r, first, whole)
-    one = broadcast(1.0)
-    within, squares = broadcast(0.0), broadcast(0.0)
-    q = 0
+    one, squares, q = broadcast(1.0), broadcast(0.0), 0
     for i in range(k):
         lower = i * k + i
         for j in range(i + 1, k):
@@ -154,10 +152,9 @@ def load_square(r, k, first, slack, whole, block):
             r_ij = load(whole, i * k + j)
             excess = r_ij + load(whole, lower) - one
             squares = multiply_add(excess, excess, squares)
-            within = within + _ones_within(r_ij)
             store(block, q, r_ij)
             q += 1
-    return total(within) == q * WIDTH and total(squares) <= slack * slack
+    return total(squares) <= slack * slack
 
 
 @inlined
