@@ -25,6 +25,7 @@ from benchmarks import (
     many_classes,
     probabilities,
     scaling_costs,
+    sizes,
     softmax,
     svm,
     svm_quality,
@@ -44,6 +45,7 @@ TABLES = (
     probabilities.TABLES
     | svm_quality.TABLES
     | svm.TABLES
+    | sizes.TABLES
     | scaling_costs.TABLES
     | leave_one_out.TABLES
     | coupling.TABLES

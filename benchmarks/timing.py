@@ -30,6 +30,11 @@ class Timing:
         return (max(self.seconds) - min(self.seconds)) / 2 / self.median
 
 
+def touch_memory(megabytes: int = 500) -> None:
+    """Write to so much memory and free it: virtual machines are slow to give memory at first."""
+    np.ones(megabytes * 2**17)
+
+
 def interleave(
     tasks: Mapping[str, Callable[[], object]],
     rounds: int = 7,
@@ -40,6 +45,7 @@ def interleave(
 
     The speed of a shared machine changes over time; ratios of interleaved runs change less.
     """
+    touch_memory()
     for task in tasks.values() if warm_up else ():
         task()
     seconds: dict[str, list[float]] = {name: [] for name in tasks}

@@ -12,12 +12,19 @@ from manyclass import codes
 from manyclass._lib.messages import quoted
 from manyclass.codes.checks import check_integer
 from manyclass.combiners.base import register
-from manyclass.combiners.coupling.base import CouplingRule, column_lists, pair_reader, rest_reader
+from manyclass.combiners.coupling.base import (
+    CouplingRule,
+    Solver,
+    column_lists,
+    pair_reader,
+    rest_reader,
+)
 from manyclass.combiners.coupling.kernels.by_row import couple_noniterative, couple_zadrozny
 from manyclass.combiners.coupling.kernels.conjugate_gradients import couple_even
 from manyclass.combiners.coupling.kernels.kl import couple_kl
 from manyclass.combiners.coupling.kernels.least_squares import couple_least_squares
 from manyclass.combiners.coupling.kernels.separable import couple_rest_kl, couple_rest_squares
+from manyclass.combiners.coupling.kernels.squares_by_block import couple_squares
 from manyclass.combiners.coupling.kernels.transposed import LOWEST
 from manyclass.combiners.coupling.pairwise import newton_solver
 from manyclass.combiners.ties import Seed
@@ -251,9 +258,22 @@ class LeastSquares(CouplingRule):
             return lambda r, p, iterations, converged: couple_even(
                 r, *lists, ridge, tol, max_iter, p, iterations, converged
             )
-        return lambda r, p, iterations, converged: couple_least_squares(
-            r, weights, *lists, max_iter, p, iterations, converged
-        )
+        return squares_solver(weights, lists, max_iter)
+
+
+def squares_solver(weights, lists, max_iter: int, block_rounds: int = 10) -> Solver:
+    """Return a solver that couples blocks of rows, then the few difficult rows one by one."""
+
+    def solve(r, p, iterations, converged):
+        couple_squares(r, weights, *lists, min(block_rounds, max_iter), p, iterations)
+        left = np.flatnonzero(iterations < 0)
+        if len(left) == 0:
+            return
+        answer = np.empty((len(left), p.shape[1])), iterations[left], converged[left]
+        couple_least_squares(r[left], weights, *lists, max_iter, *answer)
+        p[left], iterations[left], converged[left] = answer
+
+    return solve
 
 
 @register

@@ -96,14 +96,9 @@ def _derivatives(block, weights, start, middle, members, rows, k, x, plus, minus
         gain, loss = w * r * up, w * (one - r) * down
         _add_side(members, start[b], middle[b], shared - gain, shared, g, scale)
         _add_side(members, middle[b], start[b + 1], shared - loss, shared, g, scale)
-        _add_square(members, start[b], middle[b], rows, gain * up - cross, a, d)
-        _add_square(members, middle[b], start[b + 1], rows, loss * down - cross, a, d)
-        for m in range(start[b], middle[b]):
-            i = members[m]
-            for o in range(middle[b], start[b + 1]):
-                j = members[o]
-                at = rows[min(i, j)] + max(i, j)
-                store(a, at, load(a, at) - cross)
+        add_square(members, start[b], middle[b], rows, gain * up - cross, a, d)
+        add_square(members, middle[b], start[b + 1], rows, loss * down - cross, a, d)
+        add_cross(members, start[b], middle[b], start[b + 1], rows, cross, a)
 
 
 @inlined
@@ -114,7 +109,7 @@ def _add_side(members, first, last, slope, shared, g, scale):
 
 
 @inlined
-def _add_square(members, first, last, rows, curvature, a, d):
+def add_square(members, first, last, rows, curvature, a, d):
     """Add to the Hessian's entries among the classes of a side, which are in order."""
     for m in range(first, last):
         i = members[m]
@@ -122,6 +117,17 @@ def _add_square(members, first, last, rows, curvature, a, d):
         for o in range(m + 1, last):
             at = rows[i] + members[o]
             store(a, at, load(a, at) + curvature)
+
+
+@inlined
+def add_cross(members, first, middle, last, rows, curvature, a):
+    """Subtract from the entries between the classes of both sides."""
+    for m in range(first, middle):
+        i = members[m]
+        for o in range(middle, last):
+            j = members[o]
+            at = rows[min(i, j)] + max(i, j)
+            store(a, at, load(a, at) - curvature)
 
 
 @inlined
