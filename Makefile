@@ -59,7 +59,7 @@ bench: export MKL_NUM_THREADS = 1
 bench: $(VENV)/.installed-bench ## Measure against peers, one thread (about 15 minutes)
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.reliability
-	$(BIN)/python -m benchmarks.growth --most 5000
+	$(BIN)/python -m benchmarks.growth
 
 lint: $(VENV)/.installed-lint ## Check style and types
 	$(BIN)/ruff check .

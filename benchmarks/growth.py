@@ -1,33 +1,29 @@
-"""How the times to fit and predict grow with the number of rows and of classes.
+"""How the times to fit and predict grow with the number of classes; for rows, see ``sizes``.
 
-    python -m benchmarks.growth [--most ROWS]
+    python -m benchmarks.growth
 
-Writes ``results/growth.csv`` and ``docs/figures/svm-growth.png``. The largest sizes
-are measured for SVC and CoupledSVC only: the others fit several times and would take hours. Each
-measurement is appended to the file; existing ones are not repeated.
+Writes ``results/growth.csv`` and ``docs/figures/svm-growth.png``. Times are those of the processor.
+Each measurement is appended to the file; existing ones are not repeated.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import time
 import warnings
 from pathlib import Path
 
-import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.svm import SVC
 
-from experiments import datasets, simulated
+from benchmarks.timing import touch_memory
+from experiments import simulated
 from manyclass import CoupledSVC
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "growth.csv"
 FIGURE = HERE.parent / "docs" / "figures" / "svm-growth.png"
-ROWS = (1000, 2000, 5000, 10_000, 20_000, 60_000)
 CLASSES = (3, 5, 10, 20, 50, 100)
-REFITTING_UP_TO = 10_000
 N_PREDICT = 2000
 
 
@@ -41,45 +37,38 @@ def models(C: float) -> dict[str, object]:
     }
 
 
-def problems(most: int):
-    """Yield (what grows, size, X, y, X to predict, may refit)."""
+def problems():
+    """Yield (number of classes, X, y, X to predict)."""
     for k in CLASSES:
         population = simulated.gaussian_classes(k, n_features=20, random_state=0)
         X, y = population.sample(60, random_state=1)
         new, _ = population.sample(max(1, N_PREDICT // k), random_state=2)
-        yield "classes", k, X, y, new, True
-    sizes = [n for n in ROWS if n <= most]
-    if sizes:
-        X, X_test, y, _ = datasets.load("mnist").train_test()
-        order = np.random.default_rng(0).permutation(len(y))
-        for n in sizes:
-            rows = order[:n]
-            yield "rows", n, X[rows] / 255, y[rows], X_test[:N_PREDICT] / 255, n <= REFITTING_UP_TO
+        yield k, X, y, new
 
 
 def measure(model, X, y, new) -> tuple[float, float]:
-    start = time.perf_counter()
+    start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X, y)
-    between = time.perf_counter()
+    between = time.process_time()
     (model.predict_proba if hasattr(model, "predict_proba") else model.decision_function)(new)
-    return between - start, time.perf_counter() - between
+    return between - start, time.process_time() - between
 
 
-def run(most: int) -> None:
+def run() -> None:
     warm, labels = simulated.gaussian_classes(3, random_state=0).sample(20, random_state=0)
     measure(CoupledSVC(), warm, labels, warm)  # loads compiled code before anything is timed
-    done = {tuple(row[:3]) for row in read()}
-    for grows, size, X, y, new, may_refit in problems(most):
+    touch_memory()
+    done = {tuple(row[:2]) for row in read()}
+    for k, X, y, new in problems():
         for name, model in models(C=10.0).items():
-            refits = name not in ("SVC", "CoupledSVC")
-            if (grows, str(size), name) in done or (refits and not may_refit):
+            if (str(k), name) in done:
                 continue
             fit, predict = measure(model, X, y, new)
-            print(f"{grows} {size}: {name} fit {fit:.2f} s, predict {predict:.3f} s", flush=True)
+            print(f"{k} classes: {name} fit {fit:.2f} s, predict {predict:.3f} s", flush=True)
             with RESULTS.open("a", newline="") as file:
-                csv.writer(file).writerow([grows, size, name, f"{fit:.4f}", f"{predict:.4f}"])
+                csv.writer(file).writerow([k, name, f"{fit:.4f}", f"{predict:.4f}"])
 
 
 def read() -> list[list[str]]:
@@ -95,34 +84,25 @@ def draw() -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, 2, figsize=(9, 6.5), sharex="col", layout="constrained")
-    for column, (grows, label) in enumerate(
-        [("rows", "training rows (mnist)"), ("classes", "classes (60 rows each, 20 features)")]
-    ):
-        for name in models(1.0):
-            rows = sorted(
-                (int(r[1]), float(r[3]), float(r[4]))
-                for r in read()
-                if r[0] == grows and r[2] == name
-            )
-            if not rows:
-                continue
-            sizes, fits, predictions = zip(*rows, strict=True)
-            thick = 2.5 if name == "CoupledSVC" else 1.2
-            axes[0, column].loglog(sizes, fits, "o-", lw=thick, ms=4, label=name)
-            axes[1, column].loglog(sizes, predictions, "o-", lw=thick, ms=4, label=name)
-        axes[0, column].set_ylabel("seconds to fit")
-        axes[1, column].set_ylabel(f"seconds to predict {N_PREDICT} rows")
-        axes[1, column].set_xlabel(label)
-        for axis in axes[:, column]:
-            axis.grid(alpha=0.3)
-    axes[0, 0].legend(frameon=False)
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+    for name in models(1.0):
+        rows = sorted((int(r[0]), float(r[2]), float(r[3])) for r in read() if r[1] == name)
+        if not rows:
+            continue
+        sizes, fits, predictions = zip(*rows, strict=True)
+        thick = 2.5 if name == "CoupledSVC" else 1.2
+        for axis, seconds in zip(axes, (fits, predictions), strict=True):
+            axis.loglog(sizes, seconds, "o-", lw=thick, ms=4, label=name)
+    axes[0].set_ylabel("seconds to fit")
+    axes[1].set_ylabel(f"seconds to predict {N_PREDICT} rows")
+    for axis in axes:
+        axis.set_xlabel("classes (60 rows each, 20 features)")
+        axis.grid(alpha=0.3)
+    axes[0].legend(frameon=False, fontsize=8)
     figure.suptitle("One thread. SVC predicts margins only; the others probabilities.")
     figure.savefig(FIGURE, dpi=110)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--most", type=int, default=max(ROWS), metavar="ROWS")
-    run(parser.parse_args().most)
+    run()
     draw()

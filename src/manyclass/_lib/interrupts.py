@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
 
+from joblib import cpu_count, effective_n_jobs
 from sklearn import config_context, get_config
 
 
@@ -38,6 +39,14 @@ def interruptible(
         return pool.submit(copy_context().run, call).result()
     finally:
         pool.shutdown(wait=False)
+
+
+def count_threads(n_jobs: int | None, n_tasks: int) -> int:
+    """Return the number of threads for so many tasks; one for ``None``."""
+    if n_jobs is None or n_tasks < 2:
+        return 1
+    # On a cluster effective_n_jobs counts all its cores, but threads only use this machine.
+    return min(effective_n_jobs(n_jobs), cpu_count(), n_tasks)
 
 
 def run_in_threads(

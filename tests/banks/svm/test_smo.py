@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 
 from manyclass import codes
 from manyclass.banks import MARGIN, fit_bank
+from manyclass.banks.limits import Limits
 from manyclass.banks.svm.compiled.kernel_rows import get_row, kernel_rows, source
 
 PAIR = np.array([[-1], [1]], dtype=np.int8)
@@ -54,6 +55,27 @@ def test_conditions_of_the_optimum(n, seed, C, kernel, cache_size):
     assert violation(given_kernel, side, C * weights, a) < machine.tol + size
 
 
+@pytest.mark.parametrize("load", [load_digits, load_wine])
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_the_objective_with_a_small_tolerance(load, kernel):
+    """Up to 1e-6: with the default ``tol``, LIBSVM itself may be 1e-6 to 1e-5 from the optimum."""
+    X, y = load(return_X_y=True)
+    X, y = scale(X[::3]), y[::3]
+    params = {"C": 10.0, "tol": 1e-5, "coef0": 0.5}
+    code = codes.one_vs_one(y.max() + 1)
+    bank = fit_bank(SVC(kernel=kernel, **params), X, y, code, MARGIN)
+    options = {"gamma": getattr(bank.kernel, "gamma", 1.0), "coef0": 0.5, "degree": 3}
+    K = pairwise_kernels(X, metric=kernel, filter_params=True, **options)
+    for column, a in zip(code.T[:9], bank.duals.toarray().T, strict=False):
+        used = np.flatnonzero(column[y])
+        side, block = column[y[used]].astype(float), K[np.ix_(used, used)]
+        theirs = SVC(kernel="precomputed", **params).fit(block, side)
+        expected = np.zeros(len(used))
+        expected[theirs.support_] = theirs.dual_coef_[0]
+        others = objective(block, side, expected)
+        assert objective(block, side, a[used]) == pytest.approx(others, rel=1e-6)
+
+
 @pytest.mark.parametrize("C", [1.0, 10.0, 100.0])
 def test_the_objective_is_that_of_libsvm(C):
     X, y = load_digits(return_X_y=True)
@@ -82,7 +104,11 @@ def test_the_negative_problem_has_the_negative_solution_to_the_last_bit():
 def test_the_same_bits_for_any_number_of_threads(n_jobs):
     X, y = load_digits(return_X_y=True)
     task = SVC(C=10.0), X[:300], y[:300], codes.one_vs_one(10), MARGIN
-    one, many = (fit_bank(*task, n_jobs=jobs) for jobs in (None, n_jobs))
+    options = {"limits": Limits(least_rows=8, most_rows=32), "borrow": True}
+    one, many = (fit_bank(*task, n_jobs=jobs, **options) for jobs in (None, n_jobs))
+    left_out = X[:300], y[:300], codes.one_vs_one(10), np.ones(300)
+    np.testing.assert_array_equal(one.leave_one_out(*left_out), many.leave_one_out(*left_out))
+    np.testing.assert_array_equal(one.margins_once(X), many.margins_once(X, n_jobs=n_jobs))
     np.testing.assert_array_equal(one.duals.toarray(), many.duals.toarray())
     np.testing.assert_array_equal(one.intercept, many.intercept)
 

@@ -595,6 +595,19 @@ def test_least_squares_with_few_columns_and_hard_answers(k):
     assert_allclose(p, np.array(expected, dtype=float), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["dense-random", "sparse-random"])
+def test_least_squares_of_a_row_does_not_depend_on_its_block(name):
+    """Eight rows are coupled at a time, and difficult ones on their own."""
+    rng = np.random.default_rng(0)
+    code = codes.by_name(name, 7, random_state=0)
+    r = rng.random((19, code.shape[1]))
+    r[::5] = np.round(r[::5])
+    whole = couple(r, code, "least-squares", full_output=True)
+    alone = [couple(row[None], code, "least-squares", full_output=True) for row in r]
+    assert_array_equal(whole.values, np.concatenate([one.values for one in alone]))
+    assert_array_equal(whole.iterations, np.concatenate([one.iterations for one in alone]))
+
+
 def test_least_squares_on_one_vs_rest_projects_on_the_simplex():
     rng = np.random.default_rng(0)
     r = naive.clip(rng.random((30, 8)))

@@ -19,6 +19,7 @@ from sklearn.utils import check_array
 
 from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.compiled.blocks import add_intercepts
+from manyclass._lib.interrupts import count_threads, run_in_threads
 from manyclass._lib.rows import take_rows, without_duplicates
 from manyclass._lib.sklearn import is_finite_array, n_samples
 from manyclass._lib.weights import column_sizes
@@ -194,7 +195,9 @@ class KernelBank(Bank):
         left_out = ("kept", "limits", "training", "n_solved")
         return {name: value for name, value in vars(self).items() if name not in left_out}
 
-    def margins_once(self, X, dtype: type[np.floating] | None = None) -> Floats:
+    def margins_once(
+        self, X, dtype: type[np.floating] | None = None, n_jobs: int | None = None
+    ) -> Floats:
         """Return the margins of rows that are scored once, in less memory than :meth:`scorer`."""
         dtype, limits = self.dtype if dtype is None else dtype, self.limits
         total = sum(size_in_bytes(group.vectors) for group in self.groups)
@@ -202,7 +205,7 @@ class KernelBank(Bank):
         most = n_support * max(self.few_bytes(), total // limits.batches) // max(1, total)
         chunks = self._chunks(int(np.clip(most, limits.least_chunk, limits.chunk)))
         batches = [partial(self._prepare, part, dtype) for part in in_batches(chunks, most)]
-        return self._margins(X, batches, dtype, max(limits.least_block, most))
+        return self._margins(X, batches, dtype, max(limits.least_block, most), n_jobs)
 
     def few_bytes(self) -> int:
         """Return the size up to which it does not pay to read X in parts."""
@@ -223,11 +226,13 @@ class KernelBank(Bank):
         batches: Sequence[Callable[[], Prepared]],
         dtype: type[np.floating],
         most: int | None = None,
+        n_jobs: int | None = None,
     ) -> Floats:
         """Return the margins of rows, from batches of support vectors one after the other.
 
         At most ``most`` rows are read at a time. With several batches, the sums of all rows are
-        held until the last one; with one batch, the sums of one block of rows.
+        held until the last one; with one batch, the sums of one block of rows. Threads share the
+        blocks of rows, which do not depend on ``n_jobs``.
         """
         limits, X = self.limits, self._readable(X, dtype)
         origin = None if self.origin is None else self.origin.astype(dtype)
@@ -239,23 +244,33 @@ class KernelBank(Bank):
             size, limits.sum_entries // n_columns, limits.most_rows if most is None else most
         )
         size = max(1, size)
-        out, buffer = np.empty((n, n_columns)), _aligned(widest * size, dtype)
-        all_sums = _aligned(n_columns * (n if last else size), dtype)
+        out = np.empty((n, n_columns))
+        all_sums = _aligned(n_columns * n if last else 0, dtype)
+        starts = range(0, n, size)
+        # A callable kernel is the user's, who may not expect threads.
+        n_threads = 1 if self.any_rows else count_threads(n_jobs, len(starts))
         for place, prepare in enumerate(batches):
             prepared = prepare()
-            for first in range(0, n, size):
-                block = self._block(X, slice(first, first + size), dtype)
-                columns = self.kernel.columns(block, origin)
-                begin = n_columns * first if last else 0
-                end = begin + n_columns * n_samples(block)
-                sums = all_sums[begin:end].reshape(n_columns, -1)
-                if place == 0:
-                    sums[:] = 0.0
-                for rows, add in prepared:
-                    add(self.kernel.product(rows, columns, buffer), sums)
-                if place == last:
-                    add_intercepts(sums, self.intercept, out[first : first + size])
-            del prepared  # before the next ones
+
+            def add_blocks(own: range, place=place, prepared=prepared) -> None:
+                buffer = _aligned(widest * size, dtype)
+                own_sums = _aligned(0 if last else n_columns * size, dtype)
+                for first in own:
+                    block = self._block(X, slice(first, first + size), dtype)
+                    columns = self.kernel.columns(block, origin)
+                    begin = n_columns * first if last else 0
+                    end = begin + n_columns * n_samples(block)
+                    sums = (all_sums if last else own_sums)[begin:end].reshape(n_columns, -1)
+                    if place == 0:
+                        sums[:] = 0.0
+                    for rows, add in prepared:
+                        add(self.kernel.product(rows, columns, buffer), sums)
+                    if place == last:
+                        add_intercepts(sums, self.intercept, out[first : first + size])
+
+            shares = [(starts[thread::n_threads],) for thread in range(n_threads)]
+            run_in_threads(add_blocks, shares, n_threads, work=0.0)
+            del prepared, add_blocks  # before the next ones
         return out
 
     def _block(self, X, part: slice, dtype: type[np.floating]):

@@ -83,7 +83,7 @@ def _margins(bank: KernelBank, training: Training, X, y: Places, rows: Places) -
             return margins
     single = not bank.any_rows and bank.is_exact_in_single(X, rows)
     own = X if everything else RowsOf(X, rows)
-    return bank.margins_once(own, np.float32 if single else np.float64)
+    return bank.margins_once(own, np.float32 if single else np.float64, training.n_jobs)
 
 
 def _places(

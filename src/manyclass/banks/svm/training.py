@@ -8,12 +8,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from joblib import cpu_count, effective_n_jobs
 from scipy.sparse import csr_array
 
 from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.compiled.blocks import add_intercepts, spread
-from manyclass._lib.interrupts import run_in_threads
+from manyclass._lib.interrupts import count_threads, run_in_threads
 from manyclass.banks.svm.compiled.kernel_rows import Source
 from manyclass.banks.svm.compiled.machines import (
     Problems,
@@ -125,10 +124,7 @@ class Training:
         sizes = np.diff(self.problems.starts)
         sizes = (sizes if columns is None else sizes[columns]).astype(np.float64)
         work = sizes**2 * (1 + self.problems.source.features.shape[0])
-        n_jobs = 1
-        if self.n_jobs is not None and len(sizes) > 1:
-            # On a cluster effective_n_jobs counts all its cores, but threads only use this machine.
-            n_jobs = min(effective_n_jobs(self.n_jobs), cpu_count(), len(sizes))
+        n_jobs = count_threads(self.n_jobs, len(sizes))
         most = self.cache_size * 2.0**20 / 8 / n_jobs
         ends = _parts(work, 1 if n_jobs == 1 else 8 * n_jobs)
         parts = []
