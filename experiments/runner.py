@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -160,7 +161,12 @@ def _run(
             )
         return results
     # The workers of a killed run end, too.
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", initializer=end_with_parent)
+    parallel = Parallel(
+        n_jobs=n_jobs,
+        return_as="generator_unordered",
+        initializer=end_with_parent,
+        initargs=(os.getpid(),),
+    )
     with _progress(experiment.name, len(tasks), len(tasks) - len(open_tasks), bar) as advance:
         answers = parallel(delayed(_measure)(experiment.name, task) for task in open_tasks)
         for rows in answers:

@@ -16,16 +16,19 @@ import argparse
 import faulthandler
 import io
 import json
+import re
 import sys
 import tempfile
 import time
+import tracemalloc
 import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_iris
@@ -34,7 +37,9 @@ from sklearn.naive_bayes import GaussianNB
 
 from fuzz.arrays import Rng, chance, one_of
 from manyclass import CoupledClassifier, CoupledSVC
+from manyclass.decisions import DecisionClassifier
 from manyclass.storage import load_model, save_model
+from manyclass.storage._forms import Refused
 
 X, y = load_iris(return_X_y=True)
 ODD: tuple[Any, ...] = (
@@ -44,8 +49,21 @@ ODD: tuple[Any, ...] = (
 ODD_NUMBERS = (0.0, -1.0, 1e308, -1e308, np.nan, np.inf, -np.inf, 5e-324, 2.0**31)
 
 
-class Refusal(Exception):
-    """The file was refused, with a reason and in time."""
+N_FEATURES = 2000
+"""Of the model with the largest arrays."""
+SECONDS = 1.0
+OBJECTS = 1_500_000
+"""Bytes for the schema and the objects of a small model, in addition to the arrays."""
+MEMBER = re.compile(r"[0-9]+\.np[yz]|\.json")
+
+
+class Report(NamedTuple):
+    """What became of a file."""
+
+    outcome: str
+    seconds: float
+    memory: int
+    declared: int
 
 
 @cache
@@ -57,47 +75,88 @@ def models() -> tuple[dict[str, bytes], ...]:
         CoupledClassifier(LogisticRegression(max_iter=500), code="one-vs-rest", cv=3),
         CoupledClassifier(GaussianNB(), code="native", calibration="beta", cv=3),
         CoupledClassifier(GaussianNB(), random_state=np.random.RandomState(0), cv=3),
+        DecisionClassifier(CoupledSVC(), cost=np.ones((3, 3)) - np.eye(3)),
+        CoupledClassifier(GaussianNB(), calibration=None, scaling=None, cv=None),  # of N_FEATURES
     ]
     found = []
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
         for model in kinds:
-            save_model(model.fit(X, y), path := Path(folder) / "m.skops")
+            rows = np.tile(X, N_FEATURES // 4) if model is kinds[-1] else X
+            save_model(model.fit(rows, y), path := Path(folder) / "m.skops")
+            load_model(path).predict_proba(rows)  # reads the compiled code that all files need
             with zipfile.ZipFile(path) as archive:
                 found.append({name: archive.read(name) for name in archive.namelist()})
     return tuple(found)
 
 
-def load_crafted(rng: Rng) -> None:
+def load_crafted(rng: Rng) -> Report:
     """``load_model`` of a changed file, and a prediction."""
     members = dict(models()[int(rng.integers(len(models())))])
+    changes = (change_schema, change_schema, change_array, change_description, change_members)
     for _ in range(int(rng.integers(1, 4))):
-        one_of(rng, change_schema, change_schema, change_array, change_description)(rng, members)
+        with suppress(
+            KeyError, ValueError, AttributeError
+        ):  # an earlier change has removed what this one changes
+            one_of(rng, *changes)(rng, members)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m.skops"
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(path, "w") as archive:
             for name, data in members.items():
                 archive.writestr(name, data)
-        model = _loaded(path)
-    _check_answers(model)
+        model, report = _loaded(path, sum(map(len, members.values())))
+    if model is not None:
+        _check_answers(model)
+    return report
 
 
-def _loaded(path: Path) -> Any:
+def _loaded(path: Path, declared: int) -> tuple[Any, Report]:
+    """Load a file; check the time, the memory and the reason of a refusal."""
+    model, reason, seconds, memory = _measured(path)
+    if memory > (limit := 2 * declared + OBJECTS):  # perhaps of machine code, which is there now
+        memory = _measured(path)[-1]
+    if (seconds > SECONDS and reason is not None) or memory > limit:
+        raise AssertionError(f"{seconds:.1f} s, {memory:,} bytes of {declared:,}: {reason}")
+    if reason is not None:
+        _check_reason(reason)
+    return model, Report("refused" if reason else "answered", seconds, memory, declared)
+
+
+def _measured(path: Path) -> tuple[Any, ValueError | None, float, int]:
+    """Return a model or the reason of its refusal, the seconds and the most memory."""
+    model, reason = None, None
+    tracemalloc.start()
     started = time.process_time()
     try:
-        return load_model(path)
+        model = load_model(path)
     except ValueError as error:
-        seconds, reason = time.process_time() - started, str(error)
-    if seconds > 1.0 or len(reason) < 40:
-        raise AssertionError(f"refused after {seconds:.1f} s: {reason}")
-    raise Refusal(reason)
+        reason = error
+    seconds, memory = time.process_time() - started, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return model, reason, seconds, memory
+
+
+def _check_reason(error: ValueError) -> None:
+    """The reason is one of ours, or names a member of the archive."""
+    ours = error.__cause__ is None or isinstance(error.__cause__, Refused)
+    if len(str(error)) < 40 or not (ours or MEMBER.search(str(error).partition("m.skops")[2])):
+        raise AssertionError(f"the reason names no part: {error}")
 
 
 def _check_answers(model: Any) -> None:
     from fuzz.targets import check_probabilities
 
-    rows = X[::30, : model.n_features_in_]
-    check_probabilities(model.predict_proba(rows), (len(rows), len(model.classes_)))
+    n_features = getattr(model, "n_features_in_", X.shape[1])
+    if n_features > N_FEATURES:  # no row fits
+        return
+    rows = np.resize(X[::30], (5, n_features))
+    try:
+        p = model.predict_proba(rows)
+    except ValueError as error:
+        if "scores are NaN" in str(error):  # of numbers that overflow; the error names them
+            return
+        raise
+    check_probabilities(p, (len(rows), len(model.classes_)))
     if len(model.predict(rows)) != len(rows):
         raise AssertionError("labels are missing")
 
@@ -217,14 +276,24 @@ def change_description(rng: Rng, members: dict[str, bytes]) -> None:
     members["manyclass.json"] = json.dumps(described).encode()
 
 
-def attack(seed: int) -> str:
-    """Load the file of a seed; return "refused" or "answered", or raise a fault."""
-    rng = np.random.default_rng(seed)
-    try:
-        load_crafted(rng)
-    except Refusal:
-        return "refused"
-    return "answered"
+def change_members(rng: Rng, members: dict[str, bytes]) -> None:
+    """Drop, rename, swap or add a member of the archive."""
+    names = list(members)
+    name, other = (names[int(rng.integers(len(names)))] for _ in range(2))
+    action = int(rng.integers(4))
+    if action == 0:
+        del members[name]
+    elif action == 1:
+        members[one_of(rng, "x.npy", "../x", "schema.json")] = members.pop(name)
+    elif action == 2:
+        members[name], members[other] = members[other], members[name]
+    else:
+        members[one_of(rng, "x.npy", "manyclass.hmac", "a/b")] = members[name]
+
+
+def attack(seed: int) -> Report:
+    """Load the file of a seed; return what became of it, or raise a fault."""
+    return load_crafted(np.random.default_rng(seed))
 
 
 def main() -> int:
@@ -234,19 +303,30 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first")
     arguments = parser.parse_args()
     faulthandler.enable()
-    outcomes: Counter[str] = Counter()
+    models()
+    reports, faults = [], 0
     for seed in range(arguments.first, arguments.first + arguments.inputs):
         if seed % 500 == 0:
             print(f"{seed - arguments.first} of {arguments.inputs}", file=sys.stderr, flush=True)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                outcomes[attack(seed)] += 1
+                reports.append(attack(seed))
         except Exception as error:
-            outcomes["fault"] += 1
+            faults += 1
             print(f"FAULT {seed}: {type(error).__name__}: {str(error)[:300]}", flush=True)
-    print(", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())))
-    return 1 if outcomes["fault"] else 0
+    _print_summary(reports, faults)
+    return 1 if faults else 0
+
+
+def _print_summary(reports: list[Report], faults: int) -> None:
+    outcomes = Counter(report.outcome for report in reports)
+    print(f"{outcomes['refused']} refused, {outcomes['answered']} answered, {faults} faults")
+    slowest = max(report.seconds for report in reports)
+    share = max(report.memory / (2 * report.declared + OBJECTS) for report in reports)
+    most = max(report.memory for report in reports)
+    print(f"slowest {slowest:.2f} s of processor time; most memory {most / 1e6:.1f} MB,")
+    print(f"at most {share:.0%} of twice the declared bytes and {OBJECTS / 1e6:g} MB for objects")
 
 
 if __name__ == "__main__":

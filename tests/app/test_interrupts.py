@@ -43,7 +43,7 @@ from joblib import Parallel, delayed
 from manyclass.app.signals import end_with_parent
 
 if __name__ == "__main__":
-    with Parallel(n_jobs=2, initializer=end_with_parent) as parallel:
+    with Parallel(n_jobs=2, initializer=end_with_parent, initargs=(os.getpid(),)) as parallel:
         parallel(delayed(time.sleep)(0) for _ in range(2))
         print(os.getpid(), flush=True)
         parallel(delayed(time.sleep)(300) for _ in range(2))
@@ -68,6 +68,12 @@ def test_workers_end_with_their_parent(tmp_path):
         time.sleep(0.2)
     os.killpg(parent.pid, signal.SIGKILL)
     pytest.fail("workers outlive their parent")
+
+
+def test_workers_that_start_after_its_end_end_at_once():
+    child = "from manyclass.app.signals import end_with_parent; import time\n"
+    child += "end_with_parent(1 << 30); time.sleep(60)"
+    assert subprocess.run([sys.executable, "-c", child], timeout=50).returncode == 1
 
 
 @pytest.mark.parametrize("error", [ValueError, SystemError, ZeroDivisionError])

@@ -166,7 +166,12 @@ class Comparison:
     def run(self, n_jobs: int | None = 1) -> None:
         """Run all candidates, one after the other."""
         # All candidates share the pool. A single process copies nothing.
-        pool = Parallel(n_jobs=n_jobs, return_as="generator", initializer=end_with_parent)
+        pool = Parallel(
+            n_jobs=n_jobs,
+            return_as="generator",
+            initializer=end_with_parent,
+            initargs=(os.getpid(),),
+        )
         with pool as parallel:
             for candidate in self.candidates:
                 self.entries.append(self._entry(candidate, parallel))

@@ -208,10 +208,12 @@ def end_process(status: int) -> None:
 MEMMAPS = "joblib_memmapping_folder_"
 
 
-def end_with_parent(poll: float = 1.0) -> None:
-    """Leave interrupts of a worker process to its parent, and end when the parent is gone."""
+def end_with_parent(parent: int, poll: float = 1.0) -> None:
+    """Leave interrupts of a worker process to its parent, and end when the parent is gone.
+
+    ``parent`` is its number: it may be gone before the worker has come to this call.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = os.getppid()
 
     def watch() -> None:
         while os.getppid() == parent:

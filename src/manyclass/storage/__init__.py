@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import traceback
 import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -27,10 +28,12 @@ from manyclass.storage._checks import (
     check_arrays,
     check_by_trial,
     check_numbers,
+    check_shadows,
     check_sparse_parts,
 )
+from manyclass.storage._forms import Refused
 from manyclass.storage._parts import make_derived, without_derived
-from manyclass.storage._schema import NotLoaded, Refused
+from manyclass.storage._schema import NotLoaded
 from manyclass.storage._signature import check_signature, signed
 from manyclass.storage.identifiers import TRUSTED, full_name
 
@@ -236,12 +239,33 @@ def _warn_untrusted(strange: list[str]) -> None:
 def _construct(skops, file: IO[bytes], trusted: Sequence[str]):
     with warnings.catch_warnings():  # load_model warns once for all parts of the model
         warnings.simplefilter("ignore", InconsistentVersionWarning)
-        model = skops.load(file, trusted=_allowed(trusted))
+        try:
+            model = skops.load(file, trusted=_allowed(trusted))
+        except Exception as error:
+            raise Refused(f"{_built(error)} cannot be made of its parts: {error}") from error
     if not isinstance(model, BaseEstimator):
         raise Refused(f"it holds a {type(model).__name__}, which is no estimator")
-    check_sparse_parts(model)
-    check_numbers(model)
-    make_derived(model)
-    check_arrays(model)
-    check_by_trial(model)
+    for step in (
+        check_shadows,
+        check_sparse_parts,
+        check_numbers,
+        make_derived,
+        check_arrays,
+        check_by_trial,
+    ):
+        try:
+            step(model)
+        except Refused:
+            raise
+        except Exception as error:  # of a library that works with a part
+            what = type(model).__name__
+            raise Refused(f"a part of {what} fails in {step.__name__}: {error}") from error
     return model
+
+
+def _built(error: Exception) -> str:
+    """Return the type that skops was creating when an error occurred."""
+    frames = traceback.walk_tb(error.__traceback__)
+    nodes: list[Any] = [frame.f_locals.get("self") for frame, _ in frames]
+    names = [str(node.class_name) for node in nodes if hasattr(node, "class_name")]
+    return names[-1] if names else "the model"

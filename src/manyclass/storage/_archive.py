@@ -22,8 +22,9 @@ import sklearn
 
 import manyclass
 from manyclass._lib.messages import warn
+from manyclass.storage._forms import MALFORMED, Node, Refused
 from manyclass.storage._members import check_member
-from manyclass.storage._schema import Node, Refused, named_members, parse_schema
+from manyclass.storage._schema import named_members
 from manyclass.storage.identifiers import identifier
 
 FORMAT = 1
@@ -31,7 +32,7 @@ FORMAT = 1
 DESCRIPTION = "manyclass.json"
 SCHEMA = "schema.json"  # skops names it so
 MAX_BYTES = 2**32  # a choice: 4 GB unpacked, more than a model in memory usually takes
-SPOOLED = 2**26  # a choice: smaller models (64 MB) are copied in memory, others on the disk
+SPOOLED = 2**22  # a choice: smaller models (4 MB) are copied in memory, others on the disk
 # The schema of thousands of equal columns packs about 40 times. A text that packs more tightly than
 # PACKED times, and is larger than LEAST_TEXT bytes, is there to fill the memory. Choices.
 LEAST_TEXT, PACKED = 2**20, 100
@@ -124,10 +125,13 @@ def _check_sizes(path: Path, members: list[zipfile.ZipInfo], max_bytes: int) -> 
 def parse_description(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     """Return the description in an archive."""
     try:
-        text = archive.read(DESCRIPTION)
+        text = _read(archive, DESCRIPTION)
         if text.count(b"[") + text.count(b"{") > LEAST_TEXT:
             raise Refused(f"{DESCRIPTION} has too many brackets")
-        description = json.loads(text)
+        try:
+            description = json.loads(text)
+        except MALFORMED as error:
+            raise Refused(f"{DESCRIPTION} is no JSON: {error}") from None
         _check_description(description)
     except Exception as error:
         raise damaged(path, error) from error
@@ -152,10 +156,10 @@ def _check_description(description: Any) -> None:
         value = description.get(key)
         if not isinstance(value, kind) or (kind is not dict and isinstance(value, bool)):
             raise Refused(f"{key!r} in {DESCRIPTION} is {str(value)[:40]!r}")
-    _major(description["versions"].get("manyclass", ""))
     texts = [*description["versions"].values(), *(description["features"] or ())]
     if not all(isinstance(text, str) for text in texts):
         raise Refused(f"a version or a feature in {DESCRIPTION} is no text")
+    _major(description["versions"].get("manyclass", ""))
     if not all(isinstance(label, plain) for label in description["classes"] or ()):
         raise Refused(f"a class in {DESCRIPTION} is no number or text")
 
@@ -190,7 +194,7 @@ class CheckedSchema:
             with zipfile.ZipFile(file, "w") as copy:
                 copy.writestr(SCHEMA, self.text)
                 for name, node in self.members.items():
-                    data = archive.read(name)
+                    data = _read(archive, name)
                     check_member(name, data, node, left, records=records)
                     left -= len(data)
                     copy.writestr(name, data)
@@ -198,10 +202,17 @@ class CheckedSchema:
             yield file
 
 
+def _read(archive: zipfile.ZipFile, name: str) -> bytes:
+    try:
+        return archive.read(name)
+    except Exception as error:
+        raise Refused(f"the member {name[:40]!r} is missing or damaged: {error}") from error
+
+
 def checked_schema(archive: zipfile.ZipFile, translate: Callable[[bytes], bytes]) -> CheckedSchema:
     """Check the schema of an archive, and translate it."""
-    text = archive.read(SCHEMA)
-    members = named_members(parse_schema(text))
+    text = _read(archive, SCHEMA)
+    members = named_members(text)
     return CheckedSchema(translate(text), members)
 
 
@@ -222,7 +233,7 @@ def check_versions(path: Path, description: Mapping[str, Any]) -> None:
 def _major(version: str) -> int:
     digits = re.match(r"[0-9]+", version)
     if digits is None:
-        raise ValueError(f"{version!r} is not a version")
+        raise Refused(f"the version {version[:40]!r} in {DESCRIPTION} is not a version")
     return int(digits[0])
 
 

@@ -33,47 +33,69 @@ from manyclass.classifier import CoupledBase
 from manyclass.codes.structure import single_tree
 from manyclass.combiners.base import Combiner
 from manyclass.combiners.reliability import DynamicReliability
+from manyclass.decisions import DecisionClassifier
 from manyclass.learners import PairwiseNeighbors
 from manyclass.scaling import Scaling, StructuredScaling, Temperature
+from manyclass.storage._forms import Refused
 from manyclass.storage._members import check_sparse
 from manyclass.storage._parts import reachable
 
 MAY_BE_INFINITE = ("intercept", "intercepts_", "limits_", "tol")
 """Attributes where infinity has a meaning: the constant score of a column without both sides."""
+LARGEST = 1e100
+"""A choice: products of such numbers and of the logarithms of probabilities stay finite."""
 _COMPUTED_WITH = (CoupledBase, Bank, Kernel, Group, Calibration, StructuredScaling, Temperature)
 _OF_NUMBERS = (Bank, Calibration, StructuredScaling, Temperature)
 _PREPARING = (Pipeline, ColumnTransformer, FunctionTransformer)
+TRIED = 2**24
+"""A choice: models of more features are not tried. A row of that many takes 128 MB."""
 LIBSVM_KERNELS = ("linear", "poly", "rbf", "sigmoid")  # these take samples, not a kernel matrix
 
 
+def check_shadows(model) -> None:
+    """Raise an error if an attribute of an object hides a method of its class."""
+    for part in reachable(model):
+        for name in getattr(part, "__dict__", ()):
+            if callable(getattr(type(part), name, None)):
+                raise Refused(f"{name} of {type(part).__name__} hides a method")
+
+
 def check_sparse_parts(model) -> None:
-    """Raise a ``ValueError`` if a sparse matrix of a model has indices outside of it."""
+    """Raise an error if a sparse matrix of a model has indices outside of it."""
     for part in reachable(model):
         if issparse(part):
             check_sparse(part)
 
 
 def check_arrays(model) -> None:
-    """Raise a ``ValueError`` if compiled code might read outside the arrays of a model."""
+    """Raise an error if compiled code might read outside the arrays of a model."""
     for part in reachable(model):
         for kinds, attribute, fits in CHECKS:
-            known = getattr(part, "__dict__", ())
-            if isinstance(part, kinds) and attribute in known and not fits(part):
-                raise ValueError(f"the arrays of {type(part).__name__} do not fit each other")
+            if isinstance(part, kinds) and attribute in getattr(part, "__dict__", ()):
+                _check_fit(part, fits)
+
+
+def _check_fit(part: Any, fits: Callable[[Any], bool]) -> None:
+    try:
+        valid = fits(part)
+    except Exception as error:
+        raise Refused(f"the arrays of {type(part).__name__} are not complete: {error}") from error
+    if not valid:
+        raise Refused(f"the arrays of {type(part).__name__} do not fit each other")
 
 
 def check_numbers(model) -> None:
-    """Raise a ``ValueError`` if a number that our own code computes with is not finite."""
+    """Raise an error if a number that our own code computes with is not finite."""
     for part in reachable(model):
         if not isinstance(part, _COMPUTED_WITH):
             continue
         for name, value in vars(part).items():
             if isinstance(part, _OF_NUMBERS) and name != "classes_" and _is_text(value):
-                raise ValueError(f"{name} of {type(part).__name__} holds no numbers")
+                raise Refused(f"{name} of {type(part).__name__} holds no numbers")
             for array in _floats_in(value):
                 infinite = name in MAY_BE_INFINITE and not np.isnan(array).any()
                 if not (infinite or np.isfinite(array).all()):
-                    raise ValueError(f"{name} of {type(part).__name__} has NaN or infinite numbers")
+                    raise Refused(f"{name} of {type(part).__name__} has NaN or infinite numbers")
 
 
 def _is_text(value: Any) -> bool:
@@ -96,18 +118,42 @@ def _floats_in(value: Any) -> Iterator[NDArray]:
 
 def check_by_trial(model) -> None:
     """Predict a row of zeros, if learners take numbers: parts that do not fit raise an error."""
-    if not isinstance(model, CoupledBase) or hasattr(model, "feature_names_in_"):
+    if not isinstance(model, CoupledBase | DecisionClassifier):
         return
-    if get_tags(model).input_tags.pairwise or not hasattr(model, "n_features_in_"):
-        return
-    if any(isinstance(part, _PREPARING) for part in reachable(model.bank_)):
-        return  # zeros may be no valid row
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.get_params(deep=False)  # an error if one is missing
+            valid = not _takes_numbers(model) or _predicts(model)
+    except Exception as error:
+        raise Refused(f"the parts of {type(model).__name__} do not fit: {error}") from error
+    if not valid:
+        raise Refused(f"the parts of {type(model).__name__} give no valid prediction")
+
+
+def _takes_numbers(model) -> bool:
+    """Tell whether zeros are a valid row."""
+    if hasattr(model, "feature_names_in_") or not hasattr(model, "n_features_in_"):
+        return False
+    prepared = any(isinstance(part, _PREPARING) for part in reachable(model))
+    return not prepared and not get_tags(model).input_tags.pairwise
+
+
+def _predicts(model) -> bool:
+    if type(model.n_features_in_) is not int:
+        raise Refused("the number of features is no whole number")
+    if model.n_features_in_ > TRIED:
+        return True
     row = np.zeros((1, model.n_features_in_))
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        answer = model._class_values(row)
-    if answer.shape != (1, len(model.classes_)) or not np.isfinite(answer).all():
-        raise ValueError("its parts give no valid prediction")
+    ours = isinstance(model, CoupledBase)
+    answer = model._class_values(row) if ours else model.predict_proba(row)
+    fits = answer.shape == (1, len(model.classes_)) and bool(np.isfinite(answer).all())
+    return fits and len(model.predict(row)) == 1
+
+
+def _floats(*arrays: Any) -> bool:
+    """Tell whether these are the numbers that kernels are compiled for."""
+    return all(isinstance(array, np.ndarray) and array.dtype == np.float64 for array in arrays)
 
 
 def _coupled(model) -> bool:
@@ -115,6 +161,7 @@ def _coupled(model) -> bool:
     k, l = model.code_.shape
     shapes = np.shape(model.classes_), np.shape(model.weights_), _n_columns(model.bank_)
     fits = model.code_.dtype == np.int8 and shapes == ((k,), (l,), l)
+    fits &= _floats(model.weights_, model.least_proba_)
     fits &= bool(((model.code_ >= -1) & (model.code_ <= 1)).all()) and bool(
         (model.weights_ > 0).all()
     )
@@ -143,13 +190,15 @@ def _calibrated(calibration, l: int) -> bool:
     if isinstance(calibration, Isotonic):
         curves = calibration.curves_
         return len(curves) == l and all(
-            len(x) == len(r) > 0
+            _floats(x, r)
+            and len(x) == len(r) > 0
             and bool((x[:-1] <= x[1:]).all())
             and 0.0 <= min(r) <= max(r) <= 1.0
             for x, r in curves
         )
     parameters = [] if calibration is None else vars(calibration).values()
-    return isinstance(calibration, Calibration | None) and all(p.shape == (l,) for p in parameters)
+    known = isinstance(calibration, Calibration | None) and _floats(*parameters)
+    return known and all(p.shape == (l,) for p in parameters)
 
 
 def _n_columns(bank) -> int:
@@ -162,6 +211,7 @@ def _scaled(model, k: int, l: int) -> bool:
     """Check that the scaling reads the columns and the multiclass model that there are."""
     scaling, native = getattr(model, "scaling_", None), getattr(model, "native_", None)
     fits = native is None or (isinstance(native, NativeBank) and native.n_classes == k)
+    fits &= _calibrated(getattr(model, "native_calibration_", None), k)
     if isinstance(scaling, StructuredScaling):
         shape = None if scaling.code_ is None else scaling.code_.shape
         fits &= shape == (k, l + k * (native is not None))
@@ -180,8 +230,11 @@ def _structured(scaling) -> bool:
     heights = {k + 1} if code is None else {k + 1, k + 1 + code.shape[1]}
     sources = 1 + scaling.n_others_ + (0 if code is None else 3)
     sources += sources > 1  # the prior
+    numbers = scaling.log_prior_, scaling.weights_, scaling.matrix_
     return (
-        scaling.n_others_ >= 0
+        _floats(*numbers)
+        and all(float(np.abs(array).max(initial=0.0)) <= LARGEST for array in numbers)
+        and scaling.n_others_ >= 0
         and 0.0 <= scaling.share_ <= 1.0
         and scaling.log_prior_.shape == (k,)
         and scaling.weights_.shape == (sources,)
@@ -201,7 +254,11 @@ def _native_bank(bank) -> bool:
 
 def _kernel_bank(bank) -> bool:
     (l,) = bank.intercept.shape
-    known = isinstance(bank.kernel, Kernel) and bank.dtype in (np.float64, np.float32)
+    known = (
+        isinstance(bank.kernel, Kernel)
+        and _floats(bank.intercept)
+        and bank.dtype in (np.float64, np.float32)
+    )
     return known and all(
         issparse(group.duals)
         and group.duals.format == "csr"
@@ -219,7 +276,11 @@ def _prefit(model) -> bool:
 
 def _linear_bank(bank) -> bool:
     (l,) = bank.intercept.shape
-    return bank.coef.shape[1:] == (l,) and bank.constant.shape == (l,)
+    return (
+        _floats(bank.intercept, bank.coef)
+        and bank.coef.shape[1:] == (l,)
+        and bank.constant.shape == (l,)
+    )
 
 
 def _pairwise_neighbors(learner) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy.sparse import issparse
 
-from manyclass.storage._schema import Refused
+from manyclass.storage._forms import Refused
 
 SIMPLE = "biufcSUmM"
 """Kinds of elements that are plain values."""
@@ -67,7 +67,11 @@ def _is_record(dtype: np.dtype) -> bool:
 
 def _check_npz(name: str, data: bytes, most: int) -> None:
     """Check an archive inside the archive, which holds the parts of a sparse matrix."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+    except Exception as error:
+        raise Refused(f"{name} is no sparse matrix: {error}") from error
+    with archive:
         members = archive.infolist()
         names = [member.filename.removesuffix(".npy") for member in members]
         if len(set(names)) < len(names) or not OF_SPARSE - {"_is_array"} <= set(names) <= OF_SPARSE:

@@ -169,6 +169,21 @@ def test_sparse_and_dense_coefficients(dtype, density):
     assert_allclose(sums, 1.0 + coef.T @ K, rtol=0, atol=30 * np.finfo(dtype).eps)
 
 
+def test_sparse_coefficients_of_many_classes():
+    """32 classes: a support vector takes part in few pairs, and zeros are not multiplied."""
+    grid = np.array([(a, b) for a in range(8) for b in range(4)]) * 6.0
+    labels = np.repeat(np.arange(32), 20)
+    rows = grid[labels] + np.random.default_rng(0).normal(size=(640, 2))
+    code, machine = codes.one_vs_one(32), SVC(C=100.0, kernel="linear", tol=1e-8)
+    expected = naive_svm.scores(machine, rows, labels, code, rows[::9])
+    for chunk in (3, 512):
+        bank = bank_of(machine, rows, labels, code, limits=Limits(chunk=chunk))
+        shares = [group.duals.nnz / (31 * len(group.support)) for group in bank.groups]
+        assert np.median(shares) < 0.25  # a matrix product takes over at 0.3
+        for scores in (bank.scores(rows[::9]), bank.margins_once(rows[::9])):
+            assert_allclose(scores, expected, rtol=1e-4, atol=1e-3)  # its kernel is float32
+
+
 def test_far_from_the_origin():
     """Distances are measured from the support vectors' mean: nothing cancels."""
     bank = bank_of(MACHINES["rbf"], X + 1e4)

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core import config
 from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
 
@@ -56,7 +57,9 @@ class KernelCache(FunctionCache):
             super().save_overload(sig, data)
 
     def _index_key(self, sig, codegen):
-        return (*super()._index_key(sig, codegen), *_sources_of(self._py_func.__module__))
+        # numba's own key does not tell whether machine code checks its indices
+        checks = ("NUMBA_BOUNDSCHECK",) if getattr(config, "BOUNDSCHECK", 0) == 1 else ()
+        return (*super()._index_key(sig, codegen), *checks, *_sources_of(self._py_func.__module__))
 
 
 def _sources_of(name: str) -> tuple[Any, ...]:

@@ -6,7 +6,8 @@ with the usual arithmetic, one sample per lane. Kernels written with it look lik
 algorithm and use the vectors that the machine has.
 
 ``load`` and ``store`` address a flat float64 array in units of ``WIDTH``: entry
-``i`` of a workspace holds the i-th number of each of the eight samples.
+``i`` of a workspace holds the i-th number of each of the eight samples. Indices are not checked,
+unless the environment sets ``NUMBA_BOUNDSCHECK=1``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from functools import partial
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
@@ -60,10 +61,22 @@ for _operator, _instruction in [
     _define_operator(_operator, _instruction)
 
 
+def _check_bounds(context, builder, array_type, array, first, n):
+    """Raise an ``IndexError`` if numbers ``first`` to ``first + n - 1`` are not all there."""
+    if config.BOUNDSCHECK != 1:
+        return
+    size = context.make_array(array_type)(context, builder, array).nitems
+    before = builder.icmp_signed("<", first, _index(0))
+    after = builder.icmp_signed(">", builder.add(first, _index(n)), size)
+    with builder.if_then(builder.or_(before, after), likely=False):
+        context.call_conv.return_user_exc(builder, IndexError, ("numbers outside of an array",))
+
+
 def _address(context, builder, array_type, array, index_type, index):
     data = context.make_array(array_type)(context, builder, array).data
     offset = context.cast(builder, index, index_type, types.intp)
     offset = builder.mul(offset, ir.Constant(offset.type, WIDTH))
+    _check_bounds(context, builder, array_type, array, offset, WIDTH)
     return builder.bitcast(builder.gep(data, [offset]), _VECTOR.as_pointer())
 
 
@@ -141,6 +154,8 @@ def _tile(context, builder, types_, args):
     data = context.make_array(types_[0])(context, builder, args[0]).data
     at, stride = map(partial(_as_index, context, builder), types_[1:], args[1:])
     places = [builder.add(at, builder.mul(stride, _index(s))) for s in range(WIDTH)]
+    for place in places:
+        _check_bounds(context, builder, types_[0], args[0], place, WIDTH)
     return [builder.bitcast(builder.gep(data, [q]), _VECTOR.as_pointer()) for q in places]
 
 
@@ -184,7 +199,9 @@ def poke(typing, array, i, number):
 
 def _address_of_one(context, builder, sig, args):
     data = context.make_array(sig.args[0])(context, builder, args[0]).data
-    return builder.gep(data, [context.cast(builder, args[1], sig.args[1], types.intp)])
+    place = _as_index(context, builder, sig.args[1], args[1])
+    _check_bounds(context, builder, sig.args[0], args[0], place, 1)
+    return builder.gep(data, [place])
 
 
 @intrinsic
