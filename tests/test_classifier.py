@@ -105,7 +105,9 @@ class TestPlainLoops:
         assert_allclose(model.predict_proba(X + 1), expected, atol=1e-6)
 
     def test_margins_through_sigmoids(self):
-        left_out = naive_fitting.out_of_sample_scores(MARGINS, X, y, PAIRS, self.folds)
+        scores = MARGINS, X, y, PAIRS, self.folds
+        left_out = naive_fitting.out_of_sample_scores(*scores)
+        by_folds = naive_fitting.out_of_sample_scores(*scores, by_folds=True)
         sides = PAIRS[y]
 
         def coupled(scores, rows):
@@ -121,7 +123,7 @@ class TestPlainLoops:
 
         known = np.empty((len(y), len(PAIRS)))
         for train, test in self.folds:
-            known[test] = coupled(left_out[test], train)
+            known[test] = coupled(by_folds[test], train)
         s = naive_fitting.temperature(known, y)
         new = naive_fitting.binary_scores(MARGINS, X, y, PAIRS, X + 1)
         p = coupled(new, np.arange(len(y)))

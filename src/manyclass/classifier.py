@@ -59,6 +59,7 @@ from manyclass.scaling.rare import least_probabilities
 from manyclass.scaling.structured import rows_for_scaling
 from manyclass.scaling.temperature import FLOOR
 from manyclass.scores.out_of_sample import OutOfSampleScores
+from manyclass.scores.sources import Needed
 
 
 class CoupledBase(Predictions, ABC):
@@ -116,9 +117,9 @@ class CoupledBase(Predictions, ABC):
             # With thousands of columns, and scores that only the scaling needs, or a calibration
             # that may be left out, some folds give enough rows.
             few = code.shape[1] <= self._row_blocks.many_columns or not plan.spares_folds
-            enough = None if few else rows_for_scaling(*code.shape)
-            needed: Any = {"enough": enough, "all_rows": measure is not None}
-            scores = plan.source.scores(self.bank_, fit_part, *data, folds, **needed)
+            most = rows_for_scaling(*code.shape)
+            needed = Needed(None if few else most, measure is not None, most if plan.scaling else 0)
+            scores = plan.source.scores(self.bank_, fit_part, *data, folds, needed)
             native = self._fit_native(plan, fit_part, weights, folds)
         self.score_sources_ = None if scores is None else scores.sources
         if scores is not None:

@@ -45,11 +45,14 @@ def binary_scores(estimator, X, y, code: Code, X_new) -> Array:
     return scores
 
 
-def out_of_sample_scores(estimator, X, y, code: Code, folds: Sequence[Fold]) -> Array:
+def out_of_sample_scores(
+    estimator, X, y, code: Code, folds: Sequence[Fold], *, by_folds: bool = False
+) -> Array:
     """Scores of the training samples by models that did not see them.
 
     A column that does not use the class of the sample is scored by its model of all data. Other
-    columns have the mean over the folds that left the sample out and had both sides.
+    columns have the mean over the folds that left the sample out and had both sides; with
+    ``by_folds`` so have all columns.
     """
     n, n_columns = len(y), code.shape[1]
     scores = np.full((n, n_columns), nan)
@@ -57,14 +60,13 @@ def out_of_sample_scores(estimator, X, y, code: Code, folds: Sequence[Fold]) -> 
         full = fit_column(estimator, X, y, code[:, b], range(n))
         models = [fit_column(estimator, X, y, code[:, b], train) for train, _ in folds]
         for s in range(n):
-            if code[y[s], b] == 0:
+            answers = [
+                positive_score(model, X[[s]])[0]
+                for model, (_, test) in zip(models, folds, strict=True)
+                if model is not None and s in set(test)
+            ]
+            if code[y[s], b] == 0 and not (by_folds and answers):
                 answers = [positive_score(full, X[[s]])[0]]
-            else:
-                answers = [
-                    positive_score(model, X[[s]])[0]
-                    for model, (_, test) in zip(models, folds, strict=True)
-                    if model is not None and s in set(test)
-                ]
             if answers:
                 scores[s, b] = fsum(answers) / len(answers)
     return scores
@@ -245,7 +247,8 @@ def predict_proba(
     p = coupled(binary_scores(estimator, X, y, code, X_new), code, couple_row)
     if folds is None:
         return p
-    left_out = coupled(out_of_sample_scores(estimator, X, y, code, folds), code, couple_row)
+    scores = out_of_sample_scores(estimator, X, y, code, folds, by_folds=True)
+    left_out = coupled(scores, code, couple_row)
     s = temperature(left_out, y)
     return np.array([tempered(row, s, len(y)) for row in p])
 

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_blobs
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.metrics import log_loss
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -155,6 +156,44 @@ class TestScores:
             fit(np.arange(8)), fit, data, labels, codes.one_vs_one(2), folds
         )
         assert_array_equal(scores, np.full((8, 1), np.inf if present == 0 else -np.inf))
+
+
+class TestOneSource:
+    """A scaling reads all columns: it must not tell a class by the models that scores are from."""
+
+    @each_code
+    @pytest.mark.parametrize(
+        "cv", [3, RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0), KFold(4)]
+    )
+    def test_equals_the_plain_loops(self, cv, code):
+        ordered = np.argsort(y, kind="stable")  # a fold of KFold leaves out about one class
+        data, labels = X[ordered], y[ordered]
+        folds = make_folds(cv, data, labels, classes)
+
+        def fit(rows):
+            return fit_bank(MARGINS, data, labels, code, MARGIN, rows=rows)
+
+        rest = code, np.ones(len(y)), folds
+        bank = fit(np.arange(len(y)))
+        scores = CrossFittedScores(bank, fit, data, labels, *rest, n_by_folds=len(y))
+        expected = naive.out_of_sample_scores(MARGINS, data, labels, code, folds, by_folds=True)
+        rows = scores.rows_of_one_source()
+        assert_array_equal(rows, np.flatnonzero(~np.isnan(expected).any(axis=1)))
+        assert_allclose(scores.of_one_source(rows), expected[rows], rtol=1e-9)
+        few = CrossFittedScores(bank, fit, data, labels, *rest, n_by_folds=10)
+        some = few.rows_of_one_source()
+        if not code.all():
+            assert len(some) <= 10
+        assert_array_equal(few.of_one_source(some), scores.of_one_source(some))
+
+    @pytest.mark.parametrize("scaling", ["structured", "temperature"])
+    def test_noise_teaches_a_scaling_nothing(self, scaling):
+        """Discriminants of fewer rows than features are surer than those of all rows."""
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(150, 45)), np.arange(150) % 5
+        model = CoupledClassifier(LinearDiscriminantAnalysis(), scaling=scaling).fit(X, y)
+        p = model.predict_proba(rng.normal(size=(500, 45)))
+        assert log_loss(np.arange(500) % 5, p) < 1.1 * np.log(5)
 
 
 class FirstFeature(ClassifierMixin, BaseEstimator):

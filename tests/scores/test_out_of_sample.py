@@ -38,7 +38,8 @@ def both(code, folds):
         return fit_bank(LinearDiscriminantAnalysis(), X, y, code, MARGIN, rows=rows)
 
     numbers, bank = fold_numbers(folds, len(y)), fit(np.arange(len(y)))
-    fitted = CrossFittedScores(bank, fit, X, y, code, WEIGHTS, folds, fold_numbers=numbers)
+    options = {"fold_numbers": numbers, "n_by_folds": len(y)}
+    fitted = CrossFittedScores(bank, fit, X, y, code, WEIGHTS, folds, **options)
     return fitted, DenseScores(fitted.dense(), y, code, WEIGHTS, numbers)
 
 
@@ -60,7 +61,10 @@ def test_calibrations_are_the_same(code, method):
     at = np.linspace(-9, 9, 50)[:, None] * np.ones(code.shape[1])
     own, other = (calibrate(method, scores) for scores in (fitted, dense))
     assert_array_equal(own.transform(at), other.transform(at))
-    rows = dense.complete_rows()
+    rows = fitted.rows_of_one_source()
+    known = dense.dense().copy()
+    known[rows] = fitted.of_one_source(rows)
+    dense = DenseScores(known, y, code, WEIGHTS, fitted.fold_numbers)
     for ours, theirs in zip(
         left_out_probabilities(own, fitted, rows),
         left_out_probabilities(other, dense, rows),

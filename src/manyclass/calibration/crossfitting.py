@@ -94,7 +94,7 @@ def crossfitted_probabilities(
 
 def _read(scores: OutOfSampleScores, rows: Places) -> Floats:
     """Return scores (m, l), read some rows at a time."""
-    blocks = [scores[block] for block in row_blocks(rows, scores.n_columns)]
+    blocks = [scores.of_one_source(block) for block in row_blocks(rows, scores.n_columns)]
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 

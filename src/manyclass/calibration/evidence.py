@@ -56,8 +56,8 @@ class Evidence(NamedTuple):
         return self._coupled(*left_out_probabilities(calibration, self.scores, rows))
 
     def rows(self, most: int | None = None) -> Places:
-        """Return rows with weight that have scores in all columns, at random if they are many."""
-        rows = self.scores.complete_rows()
+        """Return rows with weight that have scores of one source in all columns, or some at random."""
+        rows = self.scores.rows_of_one_source()
         most = most or rows_for_scaling(*self.scores.code.shape)
         if self.native is not None:
             rows = rows[np.isin(rows, self.native.scores.complete_rows())]

@@ -3,6 +3,10 @@
 A sample that a column never used is already out of sample for its model (Duan
 et al. 2003, section 3.1, for one-vs-one). Otherwise the score comes from the
 model of the fold that left the sample out. Folds are shared by all columns.
+
+These scores tell the class by their source: models of all rows are surer, or less sure, than models
+of a fold. A scaling that reads all columns would learn that difference, which new rows do not
+have. So it gets scores of rows whose columns all come from the same fold.
 """
 
 from __future__ import annotations
@@ -79,9 +83,10 @@ def out_of_sample_scores(
 class CrossFittedScores(OutOfSampleScores):
     """Out-of-sample scores from folds, computed when they are needed.
 
-    Only scores that come from folds are stored: those of samples in the columns that they take
-    part in. These are n (k - 1) numbers for one-vs-one codes and never more than n l. All other
-    scores are computed by the bank. A few million scores are held at a time.
+    Scores that come from folds are stored: those of samples in the columns that they take part in,
+    which are n (k - 1) numbers for one-vs-one codes and never more than n l, and those of
+    ``n_by_folds`` samples in all columns. All other scores are computed by the bank. A few
+    million scores are held at a time.
 
     Without a bank, only scores of samples in the columns that they take part in are available, and
     all columns must have two sides. No more folds are fitted after ``enough`` rows have been left
@@ -101,6 +106,7 @@ class CrossFittedScores(OutOfSampleScores):
         *,
         fold_numbers: Places | None = None,
         enough: int | None = None,
+        n_by_folds: int = 0,
         block_entries: int = 2**22,
     ):
         super().__init__(y, code, weights, fold_numbers)
@@ -113,6 +119,11 @@ class CrossFittedScores(OutOfSampleScores):
         self._start = np.concatenate([[0], np.cumsum(np.count_nonzero(code, axis=1)[y])])
         self._left_out = np.zeros(self._start[-1])
         count = np.zeros(self._start[-1], dtype=np.int32)
+        folds = list(folds)
+        self._mixed = not code.all()  # otherwise all scores are by folds
+        self._by_folds = self._choose_rows(folds, enough, n_by_folds * self._mixed)
+        shape = len(self._by_folds), self.n_columns
+        self._all_columns, self._n_models = np.zeros(shape), np.zeros(shape, dtype=np.int16)
         tested = np.zeros(len(y), dtype=np.bool_)
         for train, test in folds:
             if enough is not None and tested.sum() >= enough:
@@ -122,6 +133,19 @@ class CrossFittedScores(OutOfSampleScores):
             tested[test] = True
         with np.errstate(invalid="ignore"):
             self._left_out /= count
+            self._all_columns /= self._n_models
+
+    def _choose_rows(self, folds: list[Fold], enough: int | None, most: int) -> Places:
+        """Return rows to score in all columns by folds: at random, of those that are left out."""
+        left_out = np.zeros(len(self.y), dtype=np.bool_)
+        for _, test in folds:
+            if enough is not None and left_out.sum() >= enough:
+                break
+            left_out[test] = True
+        rows = np.flatnonzero(left_out & (self.weights > 0))
+        if len(rows) > most:
+            rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+        return rows
 
     def _constant_scores(self) -> Floats:
         """Return the scores of columns that have only one side: the same for every row."""
@@ -136,13 +160,17 @@ class CrossFittedScores(OutOfSampleScores):
         usable = self._constant | ~fold_bank.constant
         for rows in row_blocks(np.asarray(test), self.n_columns, self.block_entries):
             takes_part = self.code[self.y[rows]] != 0
-            needed = takes_part & usable
+            whole = np.isin(rows, self._by_folds)
+            needed = (takes_part | whole[:, None]) & usable
             scores = fold_bank.scores_at(self.X, rows, where=needed)
             scores[:, self._constant] = self._constants
             check_no_nan(scores, rows, needed)
             places, kept = self._places(rows), needed[takes_part]
-            self._left_out[places[kept]] += scores[needed]
+            self._left_out[places[kept]] += scores[needed & takes_part]
             count[places[kept]] += 1
+            places = np.searchsorted(self._by_folds, rows[whole])
+            self._all_columns[places] += np.where(needed[whole], scores[whole], 0.0)
+            self._n_models[places] += needed[whole]
 
     def _places(self, rows: Places) -> Places:
         """Return where the left-out scores of these rows are stored, row by row."""
@@ -154,6 +182,26 @@ class CrossFittedScores(OutOfSampleScores):
         """Return the rows that have a score in every column."""
         missing = np.concatenate([[0], np.cumsum(np.isnan(self._left_out))])[self._start]
         return np.flatnonzero(np.diff(missing) == 0)
+
+    def rows_of_one_source(self) -> Places:
+        """Return the rows that have scores by folds in all columns."""
+        rows = self.complete_rows()
+        return np.intersect1d(self._by_folds, rows) if self._mixed else rows
+
+    def of_one_source(self, rows: Places) -> Floats:
+        """Return the scores (m, l) of such rows by the models that left them out.
+
+        Where a fold left out a whole side of a column, and the row takes no part in it, the score is
+        that of the bank.
+        """
+        if not self._mixed:
+            return self[rows]
+        scores = self._all_columns[np.searchsorted(self._by_folds, rows)]
+        missing = np.isnan(scores)
+        some = missing.any(axis=1)
+        if some.any():
+            scores[some] = np.where(missing[some], self[rows[some]], scores[some])
+        return scores
 
     def check_sides(self, classes, *, needed, scaled):
         """Report classes whose samples were all left out together, or never left out.

@@ -72,6 +72,17 @@ class OutOfSampleScores(ABC):
     def __getitem__(self, rows: Places) -> Floats:
         """Return a copy of the scores (m, l) of these rows."""
 
+    def rows_of_one_source(self) -> Places:
+        """Return rows whose scores in all columns come from models of the same training rows.
+
+        Leave-one-out is such a source: models that never used a row stay as they are without it.
+        """
+        return self.complete_rows()
+
+    def of_one_source(self, rows: Places) -> Floats:
+        """Return a copy of the scores (m, l) of such rows."""
+        return self[rows]
+
     @abstractmethod
     def dense(self) -> Floats:
         """Return all scores at once, shape (n, l)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,17 @@ from manyclass.scores.crossfit import CrossFittedScores, calibration_rows
 from manyclass.scores.folds import Fold, fold_numbers, is_number_of_folds, make_folds, warn_single
 from manyclass.scores.leave_one_out import FitPart, leave_one_out
 from manyclass.scores.out_of_sample import OutOfSampleScores
+
+
+class Needed(NamedTuple):
+    """Which scores are needed."""
+
+    enough: int | None = None
+    """No more folds are fitted after so many rows have been left out."""
+    all_rows: bool = False
+    """Whether leave-one-out scores all rows, and not only enough for a calibration."""
+    n_by_folds: int = 0
+    """Number of rows that folds score in all columns, for a scaling."""
 
 
 class ScoreSource(ABC):
@@ -36,13 +47,11 @@ class ScoreSource(ABC):
 
     @abstractmethod
     def scores(
-        self, bank: Bank, fit: FitPart, X, y, code, weights, folds, *, enough=None, all_rows=False
+        self, bank: Bank, fit: FitPart, X, y, code, weights, folds, needed: Needed = Needed()
     ) -> OutOfSampleScores | None:
         """Return out-of-sample scores.
 
-        The first arguments are those of :func:`~manyclass.scores.leave_one_out.leave_one_out`. No
-        more folds are fitted after ``enough`` rows have been left out. ``all_rows`` asks for scores
-        of all rows, and not only enough for a calibration.
+        The first arguments are those of :func:`~manyclass.scores.leave_one_out.leave_one_out`.
         """
 
 
@@ -51,7 +60,7 @@ class NoScores(ScoreSource):
 
     gives_scores = False
 
-    def scores(self, bank, fit, X, y, code, weights, folds, *, enough=None, all_rows=False):
+    def scores(self, bank, fit, X, y, code, weights, folds, needed=Needed()):
         """Return None."""
         return None
 
@@ -66,9 +75,9 @@ class Splitter(ScoreSource):
         """Return the user's folds."""
         return make_folds(self.cv, X, y, classes, split_params)
 
-    def scores(self, bank, fit, X, y, code, weights, folds, *, enough=None, all_rows=False):
+    def scores(self, bank, fit, X, y, code, weights, folds, needed=Needed()):
         """Fit every fold."""
-        return _crossfit(bank, fit, X, y, code, weights, folds)
+        return _crossfit(bank, fit, X, y, code, weights, folds, needed._replace(enough=None))
 
 
 @dataclass(frozen=True)
@@ -81,9 +90,9 @@ class StratifiedFolds(ScoreSource):
         """Return stratified folds."""
         return make_folds(self.n_folds, X, y, classes, used=used)
 
-    def scores(self, bank, fit, X, y, code, weights, folds, *, enough=None, all_rows=False):
+    def scores(self, bank, fit, X, y, code, weights, folds, needed=Needed()):
         """Fit the folds until enough rows have been left out."""
-        return _crossfit(bank, fit, X, y, code, weights, folds, enough)
+        return _crossfit(bank, fit, X, y, code, weights, folds, needed)
 
 
 @dataclass(frozen=True)
@@ -102,10 +111,10 @@ class LeaveOneOut(ScoreSource):
         warn_single(y, classes)
         return []
 
-    def scores(self, bank, fit, X, y, code, weights, folds, *, enough=None, all_rows=False):
+    def scores(self, bank, fit, X, y, code, weights, folds, needed=Needed()):
         """Apply the formula; warn where folds had to be fitted."""
         rows, row_weights = np.arange(len(y)), weights
-        if not all_rows:
+        if not needed.all_rows:
             rows, row_weights = calibration_rows(
                 y, weights, enough=self.enough, of_a_class=self.of_a_class
             )
@@ -115,11 +124,11 @@ class LeaveOneOut(ScoreSource):
         return scores
 
 
-def _crossfit(bank, fit: FitPart, X, y, code, weights, folds, enough=None) -> CrossFittedScores:
-    data, numbers = (X, y, code, weights), fold_numbers(folds, len(y))
-    return CrossFittedScores(
-        bank, lambda train: fit(train, None), *data, folds, fold_numbers=numbers, enough=enough
-    )
+def _crossfit(bank, fit: FitPart, X, y, code, weights, folds, needed: Needed) -> CrossFittedScores:
+    data, limits = (X, y, code, weights), needed._asdict()
+    del limits["all_rows"]
+    limits["fold_numbers"] = fold_numbers(folds, len(y))
+    return CrossFittedScores(bank, lambda train: fit(train, None), *data, folds, **limits)
 
 
 def resolve_cv(cv) -> ScoreSource:
