@@ -56,7 +56,7 @@ class Evidence(NamedTuple):
         return self._coupled(*left_out_probabilities(calibration, self.scores, rows))
 
     def rows(self, most: int | None = None) -> Places:
-        """Return rows with weight that have scores of one source in all columns, or some at random."""
+        """Return rows with weight that one source scored in all columns, or some of them."""
         rows = self.scores.rows_of_one_source()
         most = most or rows_for_scaling(*self.scores.code.shape)
         if self.native is not None:

@@ -191,8 +191,8 @@ class CrossFittedScores(OutOfSampleScores):
     def of_one_source(self, rows: Places) -> Floats:
         """Return the scores (m, l) of such rows by the models that left them out.
 
-        Where a fold left out a whole side of a column, and the row takes no part in it, the score is
-        that of the bank.
+        Where a fold left out a whole side of a column, and the row takes no part in it, the score
+        is that of the bank.
         """
         if not self._mixed:
             return self[rows]

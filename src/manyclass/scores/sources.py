@@ -30,6 +30,9 @@ class Needed(NamedTuple):
     """Number of rows that folds score in all columns, for a scaling."""
 
 
+NEEDED = Needed()
+
+
 class ScoreSource(ABC):
     """A way to get out-of-sample scores of the training set."""
 
@@ -47,7 +50,7 @@ class ScoreSource(ABC):
 
     @abstractmethod
     def scores(
-        self, bank: Bank, fit: FitPart, X, y, code, weights, folds, needed: Needed = Needed()
+        self, bank: Bank, fit: FitPart, X, y, code, weights, folds, needed: Needed = NEEDED
     ) -> OutOfSampleScores | None:
         """Return out-of-sample scores.
 
@@ -60,7 +63,7 @@ class NoScores(ScoreSource):
 
     gives_scores = False
 
-    def scores(self, bank, fit, X, y, code, weights, folds, needed=Needed()):
+    def scores(self, bank, fit, X, y, code, weights, folds, needed=NEEDED):
         """Return None."""
         return None
 
@@ -75,7 +78,7 @@ class Splitter(ScoreSource):
         """Return the user's folds."""
         return make_folds(self.cv, X, y, classes, split_params)
 
-    def scores(self, bank, fit, X, y, code, weights, folds, needed=Needed()):
+    def scores(self, bank, fit, X, y, code, weights, folds, needed=NEEDED):
         """Fit every fold."""
         return _crossfit(bank, fit, X, y, code, weights, folds, needed._replace(enough=None))
 
@@ -90,7 +93,7 @@ class StratifiedFolds(ScoreSource):
         """Return stratified folds."""
         return make_folds(self.n_folds, X, y, classes, used=used)
 
-    def scores(self, bank, fit, X, y, code, weights, folds, needed=Needed()):
+    def scores(self, bank, fit, X, y, code, weights, folds, needed=NEEDED):
         """Fit the folds until enough rows have been left out."""
         return _crossfit(bank, fit, X, y, code, weights, folds, needed)
 
@@ -111,7 +114,7 @@ class LeaveOneOut(ScoreSource):
         warn_single(y, classes)
         return []
 
-    def scores(self, bank, fit, X, y, code, weights, folds, needed=Needed()):
+    def scores(self, bank, fit, X, y, code, weights, folds, needed=NEEDED):
         """Apply the formula; warn where folds had to be fitted."""
         rows, row_weights = np.arange(len(y)), weights
         if not needed.all_rows:
