@@ -51,6 +51,9 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--jobs", type=int, default=1, help="number of processes")
     one.set_defaults(action=run_experiments)
     verdicts = commands.add_parser("judge", help="decide all claims from the stored results")
+    verdicts.add_argument(
+        "--tests", action="store_true", help="first run the tests that show the other entries"
+    )
     verdicts.set_defaults(action=judge)
     return parser
 
@@ -78,6 +81,10 @@ def run_experiments(arguments: argparse.Namespace) -> int:
 
 def judge(arguments: argparse.Namespace) -> int:
     """Write the verdicts into the ledgers, then all pages and figures from the stored results."""
+    failing = sorted(ledger.not_passing()) if arguments.tests else []
+    if failing:
+        print("These tests do not pass, so nothing is written:", *failing, sep="\n")
+        return 1
     ledger.judge_all()
     for paper in ledger.PAPERS:
         title, all_of_it = experiments.of_paper(paper)

@@ -3,7 +3,8 @@
 Each paper has a file ``ledger.toml``. An entry quotes the paper, states the criterion, says when it
 was written and how it was changed, where the method is implemented and where it is tested or run.
 ``python -m experiments judge`` decides the claims from the stored results and writes verdict and
-evidence. It refuses a criterion that was changed without a word in the ledger.
+evidence; with ``--tests`` it first runs the tests that show the rest. It refuses a criterion that
+was changed without a word in the ledger.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 from experiments import of_paper
 from experiments.results import Measurement, Results
 from experiments.runner import Claim, Experiment
+from experiments.shown import failing
 from manyclass._lib.files import replace_file
 
 FOLDER = Path(__file__).parent
@@ -38,6 +40,8 @@ class Change:
     date: date
     was: str
     """The criterion before."""
+    gave: str
+    """The verdict that it gave."""
     reason: str
     """Why it was changed, and what was known of the result."""
 
@@ -65,7 +69,9 @@ class Entry:
     published: str = ""
     """The criterion applied to the published numbers."""
     decided_by: str = ""
-    """Experiment and key of the claim, if our results decide it."""
+    """Experiment and key of the claim, if our results decide it; else a test shows it."""
+    refutes: bool = False
+    """Whether the test shows that the statement is wrong."""
     power: str = ""
     """What it would take to tell, for open verdicts."""
     changes: tuple[Change, ...] = ()
@@ -181,6 +187,8 @@ def judge(ledger: Ledger, rows: Iterable[Measurement]) -> Ledger:
             experiment, claim = claims[entry.decided_by]
             own = [row for row in rows if row.experiment == experiment.name]
             entry = judge_entry(entry, claim, own)
+        else:
+            entry = shown_by_test(entry)
         entries.append(entry)
     return replace(ledger, entries=tuple(entries))
 
@@ -204,6 +212,18 @@ def judge_entry(entry: Entry, claim: Claim, rows: list[Measurement]) -> Entry:
     )
 
 
+def shown_by_test(entry: Entry) -> Entry:
+    """Return the entry with the verdict of its test, which passes: see :func:`not_passing`."""
+    evidence = entry.evidence or "the test passes."
+    return replace(entry, verdict=FAILS if entry.refutes else HOLDS, evidence=evidence)
+
+
+def not_passing() -> set[str]:
+    """Run the tests that the ledgers refer to, and return those that do not pass."""
+    shown = (entry.shown for paper in PAPERS for entry in read_ledger(paper).entries)
+    return failing({reference for reference in shown if "::" in reference})
+
+
 def judge_all() -> None:
     """Decide the claims of all papers from their stored results, and write the ledgers."""
     for paper in PAPERS:
@@ -215,8 +235,11 @@ def judge_all() -> None:
 
 def lacking(entry: Entry) -> list[str]:
     """Return what an entry lacks."""
-    needed = [f.name for f in fields(entry) if f.name not in ("decided_by", "power", "changes")]
+    optional = ("decided_by", "refutes", "power", "changes")
+    needed = [f.name for f in fields(entry) if f.name not in optional]
     found = [name for name in needed if not getattr(entry, name)]
+    if not entry.decided_by and "::" not in entry.shown:
+        found.append("a test, or a claim that decides it")
     if entry.kind not in KINDS:
         found.append(f"kind is {entry.kind!r}")
     if entry.verdict not in VERDICTS:

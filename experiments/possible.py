@@ -115,14 +115,32 @@ def p_value_fits(first: Printed, second: Printed, p: float, runs: int) -> bool:
     >>> p_value_fits(Printed(7.65, 0.77), Printed(7.69, 0.77), 0.3818, 20)
     True
     """
+    low, high = allowed_t(first, second, runs)
+    return bool(low <= student.ppf(p, runs - 1) <= high)
+
+
+def allowed_t(first: Printed, second: Printed, runs: int) -> tuple[float, float]:
+    """Return the least and the largest t of a paired test, given means and deviations.
+
+    Examples
+    --------
+    >>> from experiments.possible import Printed, allowed_t
+    >>> low, high = allowed_t(Printed(7.65, 0.77), Printed(7.96, 0.77), 20)
+    >>> low, round(high, 2)
+    (-inf, -0.87)
+    """
     slack = (first.step + second.step) / 2
     gap = first.mean - second.mean
-    lower, upper = gap - slack, gap + slack
     least = max(abs(first.deviation - second.deviation) - slack, 0.0)
     most = first.deviation + second.deviation + slack
-    wanted = float(student.ppf(p, runs - 1)) / np.sqrt(runs)  # gap / deviation of differences
-    low, high = sorted((wanted * least, wanted * most))
-    return bool(low <= upper and lower <= high)
+    lower, upper = gap - slack, gap + slack
+    low = _t(lower, least if lower < 0 else most, runs)
+    high = _t(upper, least if upper > 0 else most, runs)
+    return low, high
+
+
+def _t(gap: float, deviation: float, runs: int) -> float:
+    return float(np.sqrt(runs) * gap / deviation if deviation > 0 else np.copysign(np.inf, gap))
 
 
 def needed_correlation(first: Printed, second: Printed, p: float, runs: int) -> float:

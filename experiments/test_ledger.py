@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import all_experiments, checked, ledger
+from experiments import all_experiments, checked, ledger, shown
 from experiments.runner import Claim, Verdict
 
 ROOT = Path(__file__).parents[1]
@@ -40,7 +40,7 @@ def test_every_entry_is_complete(paper, entry):
     assert exists(entry.implemented), entry.implemented
     assert exists(entry.shown), entry.shown
     for change in entry.changes:
-        assert change.was and change.reason and change.date >= entry.written
+        assert change.was and change.gave and change.reason and change.date >= entry.written
 
 
 @pytest.mark.parametrize("paper", ledger.PAPERS)
@@ -110,7 +110,7 @@ def entry(**options):
         date(2026, 11, 15),
         "nothing",
         "a",
-        "b",
+        "b::test",
         **(given | options),
     )
 
@@ -122,9 +122,33 @@ def claim(criterion, holds=None):
 def test_a_criterion_is_not_changed_without_a_word():
     with pytest.raises(ValueError, match='the criterion of X1 was changed.*was = "Below 1."'):
         ledger.judge_entry(entry(), claim("Below 2."), [])
-    change = ledger.Change(date(2026, 11, 18), "Below 1.", "1.5 was seen")
+    change = ledger.Change(date(2026, 11, 18), "Below 1.", ledger.HOLDS, "1.5 was seen")
     judged = ledger.judge_entry(entry(changes=(change,)), claim("Below 2.", True), [])
     assert (judged.criterion, judged.verdict, judged.published) == ("Below 2.", "holds", "2")
+
+
+def test_a_test_shows_the_statement_or_its_opposite():
+    assert ledger.shown_by_test(entry(verdict="")).verdict == ledger.HOLDS
+    assert ledger.shown_by_test(entry(verdict="", refutes=True)).verdict == ledger.FAILS
+    assert ledger.shown_by_test(entry(evidence="")).evidence == "the test passes."
+
+
+def test_a_test_passes_if_all_its_cases_do(tmp_path):
+    cases = {
+        "one[a]": "",
+        "one[b]": "",
+        "two[a]": "",
+        "two[b]": "<failure/>",
+        "three": "<skipped/>",
+    }
+    lines = (f'<testcase file="x.py" name="{n}">{tag}</testcase>' for n, tag in cases.items())
+    (tmp_path / "report.xml").write_text(f"<testsuite>{''.join(lines)}</testsuite>")
+    found = shown._outcomes(tmp_path / "report.xml")
+    assert {name: all(passed) for name, passed in found.items()} == {
+        "x.py::one": True,
+        "x.py::two": False,
+        "x.py::three": False,
+    }
 
 
 def test_open_verdicts_say_what_it_would_take():
@@ -136,3 +160,5 @@ def test_open_verdicts_say_what_it_would_take():
 
 def test_what_is_missing_is_named():
     assert ledger.lacking(entry(evidence="", verdict="maybe")) == ["evidence", "verdict is 'maybe'"]
+    by_hand = replace(entry(), decided_by="", shown="hastie1998-figure1")
+    assert ledger.lacking(by_hand) == ["a test, or a claim that decides it"]

@@ -97,6 +97,15 @@ def test_all_findings():
     ]
 
 
+def test_zadroznys_errors_cannot_have_been_averaged_by_the_printed_formula():
+    rows = [r for r in published("zadrozny2001_tables2_3") if r["mse"]]
+    least = [squared_error_bounds(float(r["error_rate"]), 2)[0] for r in rows]
+    too_small = [float(r["mse"]) < low for r, low in zip(rows, least, strict=True)]
+    assert sum(too_small) == 11
+    divided = [low / checked.CLASSES[r["dataset"]] for r, low in zip(rows, least, strict=True)]
+    assert all(float(r["mse"]) >= low for r, low in zip(rows, divided, strict=True))
+
+
 def test_the_mean_that_fits_all_p_values():
     fitting = checked.means_for(("DNA", "SSMC1v1", "error"))
     assert 7.69 in fitting and 7.96 not in fitting

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import check_grad, minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import expit, log_softmax, softmax
 
 from experiments.hastie1998.statements import sweeps
 from experiments.wu2003.formulas import FORMULAS
 from experiments.zadrozny2001.divergence import distance, noniterative, printed_step
 from manyclass import codes, couple
 from manyclass.combiners.coupling.general import Zadrozny
+from manyclass.combiners.coupling.pairwise import RefregierVallet
 from manyclass.combiners.decoding import LossBased
+from manyclass.combiners.softmax import SimplifiedSoftmax, Softmax
 
 
 def random_pairs(n, k, seed):
@@ -58,6 +60,29 @@ def test_the_algorithm_lowers_the_distance_at_every_sweep_and_converges():
         np.testing.assert_allclose(
             list(sweeps(r, 2000))[-1], couple(r[None], rule="ht")[0], atol=1e-6
         )
+
+
+def second_differences(rule):
+    """Second differences of log-ratios along a line on which the pairwise logits are linear."""
+    intercepts, slopes = np.array([0.5, -1.0, 0.8]), np.array([1.0, 2.0, -0.5])
+    r = expit(intercepts + np.linspace(-2, 2, 9)[:, None] * slopes)
+    logs = np.log(couple(r, "one-vs-one", rule))
+    return np.abs(np.diff(logs - logs[:, :1], n=2, axis=0)).max()
+
+
+def test_coupled_linear_pairs_have_boundaries_that_are_not_linear():
+    assert second_differences("ht") > 1e-3
+
+
+def test_on_the_logit_scale_the_boundaries_are_linear():
+    assert second_differences("logit") < 1e-10
+
+
+def test_pairs_of_any_class_densities_give_the_bayes_rule():
+    densities = np.random.default_rng(19).gamma(1.0, size=(100, 5))
+    r = densities[:, :, None] / (densities[:, :, None] + densities[:, None, :])
+    p = densities / densities.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(couple(r, rule="ht"), p, atol=1e-6)
 
 
 # -- Wu, Lin & Weng --------------------------------------------------------------------
@@ -119,6 +144,28 @@ def test_theorem_1_a_unique_positive_stationary_vector():
         np.testing.assert_allclose(Q @ p, p, atol=1e-12)
         assert (p > 0).all() and (p < 1).all()
         assert np.linalg.matrix_rank(Q - np.eye(6)) == 5
+
+
+def test_any_one_of_the_equations_may_be_removed():
+    r = random_pairs(1, 5, 20)[0]
+    equations = markov_chain(r) - np.eye(5)
+    for removed in range(5):
+        system = np.vstack([np.delete(equations, removed, axis=0), np.ones(5)])
+        p = np.linalg.solve(system, [0, 0, 0, 0, 1])
+        np.testing.assert_allclose(p, couple(r[None], rule="wlw1")[0], atol=1e-10)
+
+
+def test_formula_13_is_14_with_all_p_alike():
+    r, k = random_pairs(1, 5, 21)[0], 5
+    p = np.random.default_rng(22).dirichlet(np.ones(k))
+    replaced = sum(sum(r[i, j] / k - 0.5 * p[i] for j in range(k) if j != i) ** 2 for i in range(k))
+    assert objectives(r)["(13)"](p) == pytest.approx(replaced)
+
+
+def test_the_choice_of_k_minus_1_equations_matters():
+    r = random_pairs(20, 5, 23)
+    chain, star = (couple(r, rule=RefregierVallet(tree=tree)) for tree in ("chain", "star"))
+    assert np.abs(chain - star).max(axis=1).min() > 1e-3
 
 
 def test_repeated_multiplication_finds_it():
@@ -201,27 +248,63 @@ def test_one_against_all_has_the_label_of_the_largest_estimate():
 # -- Duan et al. -----------------------------------------------------------------------
 
 
-def softmax_objective(s, scores, y, C):
-    w = np.exp(s).reshape(2, -1)  # substitute variables (4): weights, then offsets
-    losses = log_softmax(w[0] * scores + w[1], axis=1)[np.arange(len(y)), y]
-    return 0.5 * (w**2).sum() - C * losses.sum()
+def own_scores(scores, code):
+    """Return what each class reads, (n, k, l): r_k, or r_kt with r_tk = -r_kt, and 1."""
+    signed = scores[:, None, :] * code[None]
+    if (np.abs(code) == 1).all():  # one-versus-all: a class reads its own machine
+        signed = signed * np.eye(len(code))
+    return np.concatenate([signed, np.ones((*signed.shape[:2], 1))], axis=2)
 
 
-def softmax_gradient(s, scores, y, C):
-    """Return (5) and (6)."""
-    w = np.exp(s).reshape(2, -1)
-    P = softmax(w[0] * scores + w[1], axis=1)
-    off = P - np.eye(P.shape[1])[y]
-    return (
-        np.stack([w[0] + C * (off * scores).sum(axis=0), w[1] + C * off.sum(axis=0)]) * w
-    ).ravel()
+def weights_and_logits(s, scores, code):
+    own = own_scores(scores, code)
+    used = (own != 0).any(axis=0)
+    w = np.zeros(used.shape)
+    w[used] = np.exp(s)  # substitute variables (4) and (10)
+    return own, used, w, (own * w).sum(axis=2)
 
 
-def test_gradients_5_and_6():
-    rng = np.random.default_rng(14)
-    scores, y = rng.normal(size=(40, 4)), rng.integers(0, 4, 40)
-    arguments = scores, y, 2.0
-    assert check_grad(softmax_objective, softmax_gradient, rng.normal(size=8), *arguments) < 1e-4
+def softmax_objective(s, scores, y, code, C):
+    """Return (2) and (8)."""
+    _, _, w, logits = weights_and_logits(s, scores, code)
+    return 0.5 * (w**2).sum() - C * log_softmax(logits, axis=1)[np.arange(len(y)), y].sum()
+
+
+def softmax_gradient(s, scores, y, code, C):
+    """Return (5) and (6), or (11) and (12)."""
+    own, used, w, logits = weights_and_logits(s, scores, code)
+    off = softmax(logits, axis=1) - np.eye(len(code))[y]
+    return ((w + C * (off[:, :, None] * own).sum(axis=0)) * w)[used]
+
+
+@pytest.mark.parametrize("name", ["one-vs-rest", "one-vs-one"])
+def test_gradients_in_the_substitute_variables(name):  # (5), (6), (11), (12)
+    rng, code = np.random.default_rng(14), codes.by_name(name, 4)
+    scores, y = rng.normal(size=(40, code.shape[1])), rng.integers(0, 4, 40)
+    n = {"one-vs-rest": 2 * 4, "one-vs-one": 4 * 4}[name]  # parameters: section 3.2
+    arguments = scores, y, code, 2.0
+    assert check_grad(softmax_objective, softmax_gradient, rng.normal(size=n), *arguments) < 1e-4
+
+
+@pytest.mark.parametrize("name", ["one-vs-rest", "one-vs-one"])
+def test_the_unconstrained_problem_has_the_optimum_of_the_library(name):  # (2), (4), (8), (10)
+    rng, code = np.random.default_rng(18), codes.by_name(name, 3)
+    y = np.arange(60) % 3
+    scores = code[y] + rng.normal(size=(60, code.shape[1]))
+    arguments = scores, y, code, 0.5
+    n = {"one-vs-rest": 2 * 3, "one-vs-one": 3 * 3}[name]
+    found = minimize(softmax_objective, np.zeros(n), arguments, "BFGS", softmax_gradient)
+    fitted = Softmax(C=0.5).fit(scores, y, code)
+    squares = (fitted.weights_**2).sum() + (fitted.biases_**2).sum()
+    losses = np.log(fitted.combine(scores, code).values[np.arange(60), y])
+    assert 0.5 * squares - 0.5 * losses.sum() == pytest.approx(found.fun, rel=1e-5)
+
+
+def test_the_simplified_soft_max_has_no_parameter_to_choose():
+    scores, y, code = np.random.default_rng(3).normal(size=(60, 3)), np.arange(60) % 3, np.eye(3)
+    code = (2 * code - 1).astype(np.int8)
+    assert len(Softmax().fit(scores, y, code).search_["C"]) == 31
+    assert not hasattr(SimplifiedSoftmax().fit(scores, y, code), "search_")
 
 
 def test_two_classes_of_soft_max_are_a_sigmoid():  # (14) and (15)

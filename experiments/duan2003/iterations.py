@@ -132,7 +132,8 @@ def draw_steps(axes, rows: list[Measurement]) -> None:
         n = max(len(losses(rows, data, f"{STARTS[0]}, {STEPS[0]} steps")), 1)
         width = NEAR * theirs.standard_error(n)
         panel.axhline(theirs.mean, color="0.3", ls="--", lw=1, label="published")
-        panel.axhspan(theirs.mean - width, theirs.mean + width, color="0.3", alpha=0.15, lw=0)
+        span = theirs.mean - width, theirs.mean + width
+        panel.axhspan(*span, color="0.3", alpha=0.15, lw=0, label=f"± {NEAR:g} standard errors")
         panel.set(title=data, xscale="log", xlabel="steps")
         panel.grid(alpha=0.3)
     axes[0].set_ylabel("log-loss of PWC_PSVM")

@@ -8,11 +8,12 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import t as student
 
 from experiments import checked, find
 from experiments.duan2003 import iterations
 from experiments.hastie1998 import gaussians
-from experiments.hastie1998.claims import DECIDING
+from experiments.hastie1998.claims import DECIDING, NEARLY_HALF
 from experiments.hastie1998.tools import ratio_interval
 from experiments.ledger import FOLDER
 from experiments.liu2005 import converged
@@ -20,7 +21,7 @@ from experiments.liu2005.choices import origin_values, published_errors
 from experiments.liu2005.machines import RULES, SETTINGS
 from experiments.liu2005.table1 import STOPS
 from experiments.pages import paired, published, summarise
-from experiments.possible import needed_correlation
+from experiments.possible import allowed_t
 from experiments.results import Measurement, Results
 from experiments.summary.methods import COUPLERS, Method
 from experiments.wu2003 import spread
@@ -189,16 +190,17 @@ def converged_gains() -> dict[str, float]:
 def draw_contributions(ax) -> None:
     """Draw which part of the error remains with pairs, and with thresholds."""
     steps = contributions()
-    for number, (name, (low, mean, high)) in enumerate(steps.items()):
+    for number, (low, mean, high) in enumerate(steps.values()):
         ax.errorbar(
             mean, number, xerr=[[mean - low], [high - mean]], fmt="o", color="C0", capsize=3
         )
-        ax.text(high + 0.02, number, name, va="center", fontsize=8)
     ax.axvline(0.5, color="C3", ls=":", label="halved")
+    ax.axvline(NEARLY_HALF, color="C1", ls="--", lw=1, label="bound of “nearly halved”")
     ax.axvline(1.0, color="0.4", lw=0.8)
-    ax.set(xlim=(0.4, 1.75), xlabel="ratio of errors, 95 % interval", yticks=[])
+    ax.set(xlim=(0.45, 1.1), xlabel="ratio of errors, 95 % interval")
+    ax.set_yticks(range(len(steps)), list(steps), fontsize=8)
     ax.invert_yaxis()
-    ax.legend(loc="lower right", fontsize=8)
+    ax.figure.legend(loc="outside lower center", ncols=2, fontsize=8)
     ax.grid(axis="x", alpha=0.3)
 
 
@@ -256,21 +258,31 @@ def losses_of_rules(rows: list[Measurement]) -> dict[str, dict[str, float]]:
 # -- Duan et al. -----------------------------------------------------------------------
 
 
+T_SHOWN = 100.0
+TICKS = (-100, -10, -1, 0, 1, 10, 100)
+
+
 def draw_p_values(ax) -> None:
-    """Draw the least correlation that every published p-value needs."""
+    """Draw the t that every published p-value needs, and the t that means and deviations allow."""
     values, found = checked.duan_values(), []
     for row in published("duan2003_p_values"):
         first, second = checked._cells(row)
-        needed = needed_correlation(values[first], values[second], float(row["p"]), checked.RUNS)
-        found.append((float(row["p"]), np.clip(needed, -2.5, 1.2), first, second))
+        low, high = allowed_t(values[first], values[second], checked.RUNS)
+        t = student.ppf(float(row["p"]), checked.RUNS - 1)
+        found.append((low, high, t, (first, second)))
+    found.sort(key=lambda one: (one[0], one[1]))
     wrong = {(a, b) for a, b, _ in checked.duan_contradictions()}
-    for is_wrong, colour, label in ((False, "C0", "possible"), (True, "C3", "impossible")):
-        kept = [(p, c) for p, c, a, b in found if ((a, b) in wrong) is is_wrong]
-        ax.scatter(*np.transpose(kept), s=16, color=colour, label=label)
-    ax.axhspan(-1, 1, color="C0", alpha=0.08, lw=0)
-    ax.set(xscale="log", xlabel="published p-value", ylabel="least correlation that it needs")
-    ax.legend(loc="lower left")
-    ax.grid(alpha=0.3)
+    x = np.arange(len(found))
+    low, high, t = (np.clip([one[i] for one in found], -T_SHOWN, T_SHOWN) for i in range(3))
+    ax.vlines(x, low, high, color="C0", alpha=0.3, lw=2, label="allowed")
+    is_wrong = np.array([one[3] in wrong for one in found])
+    ax.scatter(x[~is_wrong], t[~is_wrong], s=10, color="C0", label="published, possible")
+    ax.scatter(x[is_wrong], t[is_wrong], s=28, color="C3", marker="D", label="impossible")
+    ax.set(yscale="symlog", ylim=(-T_SHOWN, T_SHOWN), xticks=[], ylabel="t of the paired test")
+    ax.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
+    ax.set_xlabel("145 comparisons, in the order of the least t allowed")
+    ax.figure.legend(loc="outside lower center", ncols=3)
+    ax.grid(axis="y", alpha=0.3)
 
 
 def draw_steps(axes) -> None:

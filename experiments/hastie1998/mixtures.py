@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -14,9 +15,11 @@ from sklearn.discriminant_analysis import (
 )
 
 from experiments.hastie1998.tools import (
+    Array,
     Interval,
     Pairs,
     in_pairs,
+    interval_of_moments,
     known,
     mean_interval,
     measured,
@@ -38,8 +41,11 @@ SIZES = {
 }
 AT_ONCE = 50  # further populations of a task
 FURTHER_TEST = 5000  # test samples per class of the further populations
+TASKS_OF_PAIRS = {"quick": (1, 5), "paper": (60, 500)}  # of Figure 1: tasks, populations of each
 DATA, FURTHER = "three mixtures", "three mixtures, further populations"
+PAIRS_ALONE = "three mixtures, votes and coupling alone"
 COUPLED, WINS = "LDA pairs, coupled", "LDA pairs, max-wins"
+DIFFERENCE = f"{WINS} less {COUPLED}"
 METHODS = (
     WINS,
     COUPLED,
@@ -84,12 +90,30 @@ def measure_further(figure: str, first: int, count: int, n_train: int) -> Iterat
     for seed in range(first, first + count):
         population, X, y = draw_mixture(figure, seed, n_train)
         X_test, y_test = population.sample(FURTHER_TEST, random_state=2000 + seed)
-        pairs = Pairs(in_pairs(LinearDiscriminantAnalysis()).fit(X, y), X_test)
-        labels = {WINS: pairs.votes().argmax(axis=1), COUPLED: pairs.coupled().argmax(axis=1)}
+        labels = _labels_of_pairs(X, y, X_test)
         for name, model in _multiclass().items():
             labels[name] = model.fit(X, y).predict(X_test)
         for method, found in labels.items():
             yield Row(method, f"error {seed}", float(np.mean(found != y_test)))
+
+
+def measure_pairs(figure: str, seed: int, count: int, n_train: int) -> Iterator[Row]:
+    """Yield mean and mean square of the difference of votes and coupling on many populations."""
+    rng, gaps = np.random.RandomState(seed), np.empty(count)
+    for number in range(count):
+        population = gaussian_mixtures(3, COMPONENTS[figure], random_state=rng)
+        X, y = population.sample(n_train, random_state=rng)
+        X_test, y_test = population.sample(FURTHER_TEST, random_state=rng)
+        labels = _labels_of_pairs(X, y, X_test)
+        gaps[number] = np.mean(labels[WINS] != y_test) - np.mean(labels[COUPLED] != y_test)
+    yield Row(DIFFERENCE, "populations", count)
+    yield Row(DIFFERENCE, "mean", float(gaps.mean()))
+    yield Row(DIFFERENCE, "mean square", float((gaps**2).mean()))
+
+
+def _labels_of_pairs(X, y, X_test) -> dict[str, Any]:
+    pairs = Pairs(in_pairs(LinearDiscriminantAnalysis()).fit(X, y), X_test)
+    return {WINS: pairs.votes().argmax(axis=1), COUPLED: pairs.coupled().argmax(axis=1)}
 
 
 def _multiclass() -> dict[str, Any]:
@@ -119,6 +143,10 @@ def _tasks(figure: str, scale: str) -> list[Task]:
     for start in range(first, end, AT_ONCE):
         arguments = figure, start, min(AT_ONCE, end - start), numbers[0]
         found.append(Task(FURTHER, split_name(scale, start), "all", measure_further, arguments))
+    n_tasks, count = TASKS_OF_PAIRS[scale] if figure == "figure1" else (0, 0)
+    for seed in range(n_tasks):
+        split, arguments = split_name(scale, seed), (figure, seed, count, numbers[0])
+        found.append(Task(PAIRS_ALONE, split, "all", measure_pairs, arguments))
     return found
 
 
@@ -151,7 +179,7 @@ def _section(figure: str, rows: list[Measurement], folder: Path) -> str:
             picture,
             f"The claims are decided by these populations and {_n_further(rows)} further ones, on "
             f"which the four rules of the paper are measured, with {3 * FURTHER_TEST} test samples "
-            "each.",
+            f"each.{_alone(rows)}",
             f"Test errors over the first {len(undecided.values)} populations. Every class has one "
             f"vote, a tie, for {100 * undecided.mean:.2f} % of the test samples on average, and "
             f"for {100 * undecided.values.max():.2f} % in the worst population. Methods without "
@@ -164,6 +192,11 @@ def _section(figure: str, rows: list[Measurement], folder: Path) -> str:
 
 def _n_further(rows: list[Measurement]) -> int:
     return sum(row.data == FURTHER and row.method == COUPLED for row in rows)
+
+
+def _alone(rows: list[Measurement]) -> str:
+    n = sum(row.value for row in rows if row[1] == PAIRS_ALONE and row.metric == "populations")
+    return f" Votes and coupling alone are compared on {n:.0f} more." if n else ""
 
 
 def _layout(n_panels: int) -> dict[str, Any]:
@@ -213,7 +246,12 @@ def _draw_regions(ax, grid, labels) -> None:
 
 
 def _difference(rows: list[Measurement], first: str, second: str) -> Interval:
-    """Return the interval of the mean difference over all populations."""
+    """Return the interval of the mean difference over the populations."""
+    return mean_interval(_differences(rows, first, second))
+
+
+def _differences(rows: list[Measurement], first: str, second: str) -> Array:
+    """Return the differences of all populations of which the errors are stored."""
     a, b = paired(rows, DATA, "error", (first, second))
     found = {
         (row.method, row.metric): row.value
@@ -225,7 +263,7 @@ def _difference(rows: list[Measurement], first: str, second: str) -> Interval:
         for method, metric in found
         if method == first and metric.startswith("error")
     ]
-    return mean_interval(np.concatenate([a - b, more]))
+    return np.concatenate([a - b, more])
 
 
 def _below(found: Interval, bound: float = 0.0) -> bool | None:
@@ -239,13 +277,30 @@ def _points(name: str, found: Interval) -> str:
     return f"{name} {found.format('{:+.2f}', 100)} points"
 
 
+def _of_pairs(rows: list[Measurement]) -> tuple[Interval, int]:
+    """Return the interval of max-wins less coupled, and the number of populations.
+
+    It takes in the populations of which mean and mean square of the difference are stored.
+    """
+    parts: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in rows:
+        if row.data == PAIRS_ALONE and row.method == DIFFERENCE:
+            parts[row.split][row.metric] = row.value
+    gaps = _differences(rows, WINS, COUPLED)
+    moments = [(float(len(gaps)), float(gaps.mean()), float((gaps**2).mean()))]
+    moments += [(p["populations"], p["mean"], p["mean square"]) for p in parts.values()]
+    sizes, means, squares = np.array(moments).T
+    n = int(sizes.sum())
+    return interval_of_moments(n, sizes @ means / n, sizes @ squares / n), n
+
+
 def _wins_no_worse(rows: list[Measurement]) -> Verdict:
-    found = _difference(rows, WINS, COUPLED)
+    found, n = _of_pairs(rows)
     distance = max(abs(found.mean - TOLERANCE), 1e-6)
-    n = sum(row.method == COUPLED and row.metric.startswith("error") for row in rows)
     needed = n * ((found.high - found.mean) / distance) ** 2
     power = f"To tell, about {needed:.2g} populations would be needed; there are {n}."
-    return Verdict(_below(found, TOLERANCE), _points("max-wins less coupled", found), power)
+    told = f"{_points('max-wins less coupled', found)}, {n} populations"
+    return Verdict(_below(found, TOLERANCE), told, power)
 
 
 def _both_beat_lda(rows: list[Measurement]) -> Verdict:

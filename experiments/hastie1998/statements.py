@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
 
-from experiments.hastie1998.tools import Array, Pairs, in_pairs, split_name
+from experiments.hastie1998.mixtures import FURTHER_TEST, draw_mixture
+from experiments.hastie1998.tools import Array, Pairs, in_pairs, mean_interval, split_name
 from experiments.pages import markdown_table
 from experiments.results import Measurement
 from experiments.runner import Claim, Experiment, Row, Task, Verdict
@@ -21,11 +25,17 @@ MATRIX = np.array([[0.5, 0.9, 0.4], [0.1, 0.5, 0.7], [0.6, 0.3, 0.5]])  # matrix
 PRINTED = (0.47, 0.25, 0.28)
 SWEEPS = 12
 SIZES: dict[str, dict[str, Any]] = {
-    "quick": {"classes": [3, 5], "tournaments": 200, "populations": 2},
-    "paper": {"classes": [3, 4, 5, 7, 10], "tournaments": 4000, "populations": 20},
+    "quick": {"classes": [3, 5], "tournaments": 200, "populations": 2, "mixtures": 2},
+    "paper": {
+        "classes": [3, 4, 5, 7, 10],
+        "tournaments": 4000,
+        "populations": 20,
+        "mixtures": 200,
+    },
 }
 EQUAL, WEIGHTED = "equal weights", "weights n_ij"
 SAME = 1e-6  # probabilities that differ by less are called equal
+SIMILAR = 0.9  # share of samples with the same class, of boundaries that are called similar
 
 
 # -- measuring -------------------------------------------------------------------------
@@ -84,6 +94,16 @@ def measure_qda(seed: int) -> Iterator[Row]:
     yield Row("QDA pairs, coupled", "other labels", float(off.sum()))
 
 
+def measure_boundaries(seed: int) -> Iterator[Row]:
+    """Yield on which share of the test samples coupled pairs and LDA give the same class."""
+    population, X, y = draw_mixture("figure1", seed, 200)
+    X_test, _ = population.sample(FURTHER_TEST, random_state=2000 + seed)
+    lda = LinearDiscriminantAnalysis()
+    coupled = Pairs(in_pairs(lda).fit(X, y), X_test).coupled().argmax(axis=1)
+    same = coupled == lda.fit(X, y).predict(X_test)
+    yield Row("LDA pairs, coupled", "same class as LDA", float(same.mean()))
+
+
 def tasks(scale: str) -> list[Task]:
     """Return the matrix, the tournaments of every k, and the populations."""
     size = SIZES[scale]
@@ -95,6 +115,9 @@ def tasks(scale: str) -> list[Task]:
         )
     for seed in range(size["populations"]):
         found.append(Task("QDA", split_name(scale, seed), "all", measure_qda, (seed,)))
+    for seed in range(size["mixtures"]):
+        split = split_name(scale, seed)
+        found.append(Task("three mixtures", split, "all", measure_boundaries, (seed,)))
     return found
 
 
@@ -135,6 +158,18 @@ def _matrix(rows: list[Measurement]) -> Verdict:
     return Verdict(_rounds_to_printed(exact), evidence)
 
 
+def _excess() -> float:
+    """Return how far the distance (4) of the printed vector is above the least one."""
+    i, j = np.triu_indices(3, 1)
+    r = MATRIX[i, j]
+
+    def cross_entropy(p: Array) -> float:
+        mu = p[i] / (p[i] + p[j])
+        return float(-(r * np.log(mu) + (1 - r) * np.log(1 - mu)).sum())
+
+    return cross_entropy(np.array(PRINTED)) - cross_entropy(couple(MATRIX[None], rule="ht")[0])
+
+
 def _shares(rows: list[Measurement], method: str) -> Verdict:
     shares = {
         row.split: row.value
@@ -153,6 +188,15 @@ def _weighted(rows: list[Measurement]) -> Verdict:
     return _shares(rows, WEIGHTED)
 
 
+def _boundaries(rows: list[Measurement]) -> Verdict:
+    shares = _values(rows, "three mixtures", "LDA pairs, coupled", "same class as LDA")
+    if not shares:
+        return Verdict(None, "it was not measured.")
+    found = mean_interval(np.array(shares))
+    told = f"{found.format('{:.1f}', 100)} % of the test samples, {len(shares)} populations."
+    return Verdict(True if found.low > SIMILAR else False if found.high < SIMILAR else None, told)
+
+
 def _qda(rows: list[Measurement]) -> Verdict:
     largest = max(_values(rows, "QDA", "QDA pairs, coupled", "largest difference"))
     labels = sum(_values(rows, "QDA", "QDA pairs, coupled", "other labels"))
@@ -166,7 +210,8 @@ CLAIMS = (
         "The solution for matrix (1) is (0.47, 0.25, 0.28) (section 1).",
         "The minimiser of (4) with equal weights, rounded to two digits, is the printed vector.",
         _matrix,
-        key="matrix",
+        lambda: f"printed is {PRINTED}; its distance (4) is {_excess():.1e} above the least.",
+        "matrix",
     ),
     Claim(
         "With 0/1 inputs, coupling and max-wins give the same class (section 4), equal weights.",
@@ -186,6 +231,14 @@ CLAIMS = (
         f"On no population and test sample do the probabilities differ by {SAME:g} or more.",
         _qda,
         key="pairwise-qda",
+    ),
+    Claim(
+        "Coupled pairs of linear discriminants have boundaries similar to those of LDA (section 1, "
+        "Figure 1).",
+        "The 95 % interval (Student, over populations) of the mean share of test samples to which "
+        f"both give the same class is above {SIMILAR:.0%}.",
+        _boundaries,
+        key="similar-boundaries",
     ),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
+from experiments import ledger
 from experiments.hastie1998 import EXPERIMENTS
 from experiments.hastie1998 import claims as claims
 from experiments.hastie1998 import gaussians as gaussians
@@ -64,7 +66,7 @@ def test_tasks_are_named_once_and_can_be_sent(figure, scale):
 
 def test_the_paper_scale_has_the_paper_s_sizes():
     tasks = FIGURES["figure3"].tasks("paper")
-    assert len(tasks) == 2 * 20 + 180
+    assert len(tasks) == 2 * 20 + 780
     assert {task.arguments[-2:] for task in tasks} == {(100, 200)}
     first = [task for task in FIGURES["figure1"].tasks("paper") if task.data == mixtures.DATA]
     assert {task.arguments[2] for task in first} == {600 // 3}
@@ -105,6 +107,50 @@ def test_a_cycle_is_undecided():
     pairs = tools.Pairs(Cycle(), [[0.9, 0.4, 0.7], [0.9, 0.8, 0.7]])
     assert pairs.undecided().tolist() == [True, False]
     assert_allclose(pairs.coupled()[0], [0.4811, 0.2416, 0.2773], atol=1e-4)
+
+
+def test_moments_have_the_interval_of_their_values():
+    values = np.random.default_rng(0).normal(3.0, 2.0, 50)
+    found = tools.interval_of_moments(50, values.mean(), (values**2).mean())
+    assert_allclose(found, tools.mean_interval(values))
+
+
+def test_votes_and_coupling_alone_are_added_to_the_other_populations():
+    gaps = np.random.default_rng(1).normal(0.001, 0.01, 60)
+    table = {mixtures.WINS: 0.3 + gaps[:20], mixtures.COUPLED: np.full(20, 0.3)}
+    rows = as_rows("figure1", mixtures.DATA, table)
+    for split, part in enumerate(gaps[20:].reshape(2, 20)):
+        stored = {"populations": 20, "mean": part.mean(), "mean square": (part**2).mean()}
+        for metric, value in stored.items():
+            place = "hastie1998-figure1", mixtures.PAIRS_ALONE, f"{split}", mixtures.DIFFERENCE
+            rows.append(Measurement(*place, metric, value))
+    found, n = mixtures._of_pairs(rows)
+    assert n == 60
+    assert_allclose(found, tools.mean_interval(gaps))
+
+
+def test_votes_leave_an_area_undecided_that_coupling_decides():
+    _, X_train, y_train = mixtures.draw_mixture("figure1", 0, 200)
+    (low, high), steps = (X_train.min(axis=0), X_train.max(axis=0)), 80
+    grid = np.meshgrid(*(np.linspace(a, b, steps) for a, b in zip(low, high, strict=True)))
+    regions = mixtures._regions(X_train, y_train, np.column_stack([g.ravel() for g in grid]))
+    assert (regions[mixtures.WINS] == 3).any()
+    assert set(regions[mixtures.COUPLED]) == {0, 1, 2}
+
+
+def test_figure_2_has_the_four_panels_of_the_paper(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(mixtures, "_draw", lambda axes, panels, **rest: drawn.append(panels))
+    rows = [row for row in ledger.stored_rows("hastie1998") if row[0] == "hastie1998-figure2"]
+    mixtures._section("figure2", rows, tmp_path)
+    assert drawn == [[mixtures.WINS, mixtures.COUPLED, "LDA", "QDA"]]
+
+
+def test_figure_3_has_twenty_stored_simulations_of_every_rule():
+    rows = [row for row in ledger.stored_rows("hastie1998") if row[0] == "hastie1998-figure3"]
+    found = Counter((r.data, r.method) for r in rows if r.metric == "error")
+    for reading in gaussians.READINGS:
+        assert all(found[reading, method] == 20 for method in gaussians.METHODS)
 
 
 def test_neighbours_are_chosen_as_by_a_grid_search():
@@ -226,7 +272,8 @@ def verdicts(rows):
 
 
 def test_the_paper_s_own_results_bear_its_claims_out():
-    assert verdicts(gaussian_rows()) == [True] * 8
+    # 0.15 against 0.16 is better, and not substantially so.
+    assert verdicts(gaussian_rows()) == [True] * 5 + [False] + [True] * 3
 
 
 def test_claims_that_do_not_hold():
@@ -258,12 +305,12 @@ def test_the_kind_of_evidence_that_decides_whether_errors_are_halved():
 
 def test_small_simulations_do_not_decide():
     rows = [row._replace(split=f"quick-{row.split}") for row in gaussian_rows()]
-    assert verdicts(rows)[5:] == [None, None, None]
+    assert verdicts(rows)[6:] == [None, None, None]
 
 
 def test_only_the_other_reading_does_not_decide():
     rows = [row for row in gaussian_rows() if row.data != claims.DECIDING]
-    assert verdicts(rows) == [None] * 8
+    assert verdicts(rows) == [None] * 9
 
 
 def mixture_verdicts(figure, **errors):

@@ -94,12 +94,20 @@ class Interval(NamedTuple):
 
 def mean_interval(values: Array) -> Interval:
     """Return Student's interval; from minus to plus infinity for fewer than two values."""
-    n = len(values)
+    n, mean = len(values), float(values.mean()) if len(values) else float("nan")
+    return _interval(n, mean, float(values.std(ddof=1)) if n > 1 else np.inf)
+
+
+def interval_of_moments(n: int, mean: float, mean_square: float) -> Interval:
+    """Return Student's interval from the mean and the mean square of the values."""
+    return _interval(n, mean, float(np.sqrt(n / (n - 1) * (mean_square - mean**2))))
+
+
+def _interval(n: int, mean: float, deviation: float) -> Interval:
     if n < 2:
-        return Interval(float(values.mean()) if n else float("nan"), -np.inf, np.inf)
-    half = student.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)
-    mean = float(values.mean())
-    return Interval(mean, mean - float(half), mean + float(half))
+        return Interval(mean, -np.inf, np.inf)
+    half = float(student.ppf(0.975, n - 1)) * deviation / np.sqrt(n)
+    return Interval(mean, mean - half, mean + half)
 
 
 def ratio_interval(first: Array, second: Array) -> Interval:

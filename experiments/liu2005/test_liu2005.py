@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
+from experiments import ledger
 from experiments.liu2005 import EXPERIMENTS
 from experiments.liu2005 import choices as choices
 from experiments.liu2005 import claims as claims
@@ -138,6 +139,17 @@ def test_stopped_machines_are_scored_by_folds(half):
     assert stopped.left_out.shape == (len(half.y), 3)
     assert np.isfinite(stopped.left_out).all()
     assert 0 <= stopped.cross_validated_error() <= 1
+
+
+def test_figure_2_has_all_numbers_of_classes():
+    rows = [row for row in ledger.stored_rows("liu2005") if row[0] == "liu2005-figure2"]
+    found = figure2.curves(rows)
+    for setting, C in figure2.CONVERGED.values():
+        assert figure2.counts_of(found, setting, C) == list(range(2, 8))
+    letter = next(s for s in figure2.SETTINGS.values() if s.problem == "letter")
+    assert figure2.counts_of(found, letter, figure2.LETTER_C) == list(range(2, 27))
+    iris = next(s for s in figure2.SETTINGS.values() if s.problem == "iris")
+    assert figure2.counts_of(found, iris, figure2.chosen_c(found, iris)) == [2, 3]
 
 
 def test_sizes_are_tried_one_by_one(fitted):

@@ -141,6 +141,9 @@ def _label(method: str) -> str:
     return f"{LABELS[method]}, the rule" if method in LABELS else method
 
 
+TICKS = (0.2, 0.5, 1, 2, 5)
+
+
 def _draw(found: Spreads, axes) -> None:
     lines = {"(13)": "-x", "(14)": ":o", "(15)": "-.*", "(16)": "--s", "ht": "-^", "vote": "--v"}
     for case, panel in zip(CASES, axes, strict=True):
@@ -151,6 +154,8 @@ def _draw(found: Spreads, axes) -> None:
         panel.axhline(1.0, color="0.4", lw=0.8)
         panel.set_title(f"{case} p")
         panel.set_yscale("log")
+        panel.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
+        panel.minorticks_off()
         panel.set_xlabel("number of classes k")
         panel.grid(alpha=0.3)
     axes[0].set_ylabel("spread: sd of p / sd of the true p")

@@ -157,9 +157,12 @@ def _draw(axes, rows: list[Measurement]) -> None:
         left.plot([max(t, 0.5) for t in times], values, marker="o", ms=3, label=code)
     left.set(
         xscale="log",
+        yscale="log",
         xlabel="iteration (0 at the left end)",
         ylabel="distance / its minimum, median",
     )
+    left.set_yticks([1, 2, 5, 10], ["1", "2", "5", "10"])
+    left.minorticks_off()
     left.axhline(1.0, color="0.4", lw=0.8)
     left.legend()
     left.grid(alpha=0.3)
@@ -167,8 +170,8 @@ def _draw(axes, rows: list[Measurement]) -> None:
         values = [100 * _mean(rows, code, "iteration", metric) for code in CODES]
         right.bar(np.arange(len(CODES)) + 0.4 * number - 0.2, values, 0.38, label=metric)
     right.set_xticks(range(len(CODES)), CODES, fontsize=8)
-    right.set_ylabel("percent of random cases")
-    right.legend()
+    right.set(ylabel="percent of random cases", ylim=(0, 120), yticks=range(0, 101, 20))
+    right.legend(loc="upper center", ncols=2)
     right.grid(axis="y", alpha=0.3)
 
 
