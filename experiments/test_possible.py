@@ -21,6 +21,7 @@ from experiments.possible import (
 )
 
 
+@settings(deadline=None)
 @given(st.integers(1, 5000), st.data())
 def test_every_count_is_attainable_as_it_is_printed(n, data):
     count = data.draw(st.integers(0, n))
@@ -30,6 +31,7 @@ def test_every_count_is_attainable_as_it_is_printed(n, data):
     assert count in cut[0] + cut[1]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 100), min_size=5, max_size=5), st.sampled_from([0, 1]))
 def test_deviations_of_counts_fit_their_own_kind(errors, ddof):
     rates = np.array(errors) / 500
@@ -67,6 +69,7 @@ def test_a_mean_in_doubt_is_found_again():
 
 
 @pytest.mark.parametrize("k", [2, 5, 19])
+@settings(deadline=None)
 @given(st.integers(0, 10_000))
 def test_squared_errors_are_within_their_bounds(k, seed):
     rng = np.random.default_rng(seed)

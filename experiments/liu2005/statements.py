@@ -85,11 +85,11 @@ def measure_decoding(n: int) -> Iterator[Row]:
     X, y, X_test, _ = _letters(n)
     code = codes.one_vs_rest(int(y.max()) + 1)
     bank = fit_bank(SVC(C=20.0, cache_size=500), X, y, code, MARGIN)
-    evidence = bank.evidence(X, y, code, np.ones(len(y)))
+    terms = bank.objective_terms(X, y, code, np.ones(len(y)))
     measures = {"SRM": StaticReliability(), "DRM": DynamicReliability(NEIGHBOURS)}
     decoders = {"SRM": StaticReliabilityDecoder(), "DRM": DynamicReliabilityDecoder(NEIGHBOURS)}
     for measure in measures.values():
-        measure.fit(X, y, code, evidence)
+        measure.fit(X, y, code, terms)
     scores = bank.scores(X_test)
     yield Row("f(x)", "seconds to decode", _seconds(lambda: bank.scores(X_test)))
     for rule, measure in measures.items():

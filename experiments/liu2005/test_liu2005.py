@@ -355,3 +355,21 @@ def test_always_lower():
     assert claim.decide(curve_rows(before=((3, 1), (4, 1), (2, 3)))).holds is False
     assert claim.decide(curve_rows(counts_of_last=((0, 0),) * 3)).holds is None
     assert claim.decide([]).holds is None
+
+
+def test_decoding_and_kernels_are_measured(shared_data, monkeypatch):
+    letter = shared_data("letter")
+    y = np.searchsorted(list("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), letter.y)
+    few = machines.Split(letter.X[:200], letter.X[200:300], y[:200], y[200:300])
+    monkeypatch.setattr(statements, "load_split", lambda name: few)
+    place = "liu2005-statements", "letter, decoding", "200"
+    rows = [Measurement(*place, *row) for row in statements.measure_decoding(200)]
+    assert {row.method for row in rows} == {"f(x)", "SRM", "DRM"}
+    assert statements._decoding(rows).holds is not None
+    errors = [
+        Measurement("liu2005-statements", "letter, kernels", "200", *row)
+        for kernel in statements.KERNELS
+        for row in statements.measure_kernel(kernel, 200)
+    ]
+    assert statements._best_kernel(errors[:-3]).holds is None
+    assert statements._best_kernel(errors).holds is not None
