@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.metrics import log_loss
-from sklearn.svm import SVC
+from sklearn.svm import SVC, NuSVC
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledClassifier, CoupledSVC, codes
@@ -20,6 +20,7 @@ from manyclass.banks import MARGIN, Untrusted, fit_bank
 from manyclass.scores.crossfit import CrossFittedScores
 from manyclass.scores.folds import fold_numbers, make_folds
 from manyclass.scores.leave_one_out import leave_one_out, weakly_separated
+from manyclass.scores.sources import LeaveOneOut
 
 CODE = codes.one_vs_one(4)
 X, y = make_blobs(120, n_features=3, centers=4, cluster_std=2.0, random_state=0)
@@ -335,3 +336,11 @@ def test_fold_numbers():
     folds = [(np.array([2, 3]), np.array([0, 1])), (np.array([0, 1]), np.array([3]))]
     assert_array_equal(fold_numbers(folds, 4), [0, 0, -1, 1])
     assert fold_numbers([*folds, (np.array([0]), np.array([1]))], 4) is None
+
+
+@pytest.mark.parametrize("source", [LeaveOneOut(), LeaveOneOut(enough=60, of_a_class=20)])
+def test_folds_in_its_place_score_what_a_scaling_reads(source):
+    """NuSVC has no analytic leave-one-out."""
+    with pytest.warns(UserWarning, match="folds are fitted instead"):
+        model = CoupledClassifier(NuSVC(nu=0.2), cv=source).fit(X, y)
+    assert model.scaling_ is not None

@@ -28,6 +28,7 @@ def leave_one_out(
     weights: Floats,
     rows: Places | None = None,
     row_weights: Floats | None = None,
+    n_by_folds: int = 0,
 ) -> tuple[OutOfSampleScores, str | None]:
     """Return scores of training samples by machines that were fitted without the sample.
 
@@ -44,6 +45,8 @@ def leave_one_out(
         The samples to score; all by default.
     row_weights : array of shape (m,), optional
         Weights of the scores, if not those of their samples.
+    n_by_folds : int, default=0
+        If folds are fitted, the number of samples that they score in all columns.
 
     Returns
     -------
@@ -65,12 +68,20 @@ def leave_one_out(
     instead = f" {len(folds)} folds are fitted instead; cv={FOLDS} does so without this warning."
     try:
         if values is None or _are_many(doubtful):
-            by_folds: OutOfSampleScores = CrossFittedScores(
-                bank, lambda train: fit(train, None), X, y, code, weights, folds
+            scored = np.zeros_like(weights)
+            scored[rows] = weights[rows]
+            by_folds = CrossFittedScores(
+                bank,
+                lambda train: fit(train, None),
+                *(X, y, code, scored, folds),
+                n_by_folds=n_by_folds,
             )
-            if len(rows) != len(y):
-                by_folds = DenseScores(by_folds[rows], y[rows], code, row_weights)
-            return by_folds, remark + instead
+            if len(rows) == len(y):
+                return by_folds, remark + instead
+            values = by_folds[rows]
+            complete = np.isin(rows, by_folds.rows_of_one_source())
+            values[complete] = by_folds.of_one_source(rows[complete])
+            return DenseScores(values, y[rows], code, row_weights), remark + instead
         refitted = CrossFittedScores(
             None, lambda train: fit(train, doubtful), X, y, code[:, doubtful], weights, folds
         )

@@ -121,7 +121,8 @@ class LeaveOneOut(ScoreSource):
             rows, row_weights = calibration_rows(
                 y, weights, enough=self.enough, of_a_class=self.of_a_class
             )
-        scores, remark = leave_one_out(bank, fit, X, y, code, weights, rows, row_weights)
+        chosen = rows, row_weights, needed.n_by_folds
+        scores, remark = leave_one_out(bank, fit, X, y, code, weights, *chosen)
         if remark is not None:
             warn(remark)
         return scores
