@@ -49,7 +49,7 @@ from manyclass.calibration.evidence import Evidence
 from manyclass.calibration.native_sources import NativeEvidence
 from manyclass.calibration.plan import Plan, make_plan
 from manyclass.codes.build import NATIVE
-from manyclass.codes.structure import single_tree
+from manyclass.codes.tree_structure import single_tree
 from manyclass.combiners.base import Combiner, own_copy
 from manyclass.combiners.coupling import TreeProduct
 from manyclass.combiners.coupling.base import CouplingRule, warn_unconverged, warn_undetermined

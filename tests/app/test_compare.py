@@ -33,7 +33,6 @@ from manyclass.app.candidates import (  # noqa: E402
 )
 from manyclass.app.columns import column_transformer  # noqa: E402
 from manyclass.app.compare import compare  # noqa: E402
-from manyclass.app.contents import confusion, data, most_incoherent  # noqa: E402
 from manyclass.app.inputs import (  # noqa: E402
     draw,
     encode,
@@ -43,6 +42,7 @@ from manyclass.app.inputs import (  # noqa: E402
     split_folds,
 )
 from manyclass.app.leaderboard import Entry  # noqa: E402
+from manyclass.app.page_contents import confusion, data, most_incoherent  # noqa: E402
 from manyclass.app.report import as_text, short_names  # noqa: E402
 from manyclass.app.scoring import FIT, PREDICT  # noqa: E402
 from manyclass.app.snippet import Source, program  # noqa: E402

@@ -20,7 +20,7 @@ from manyclass.app import dialect  # noqa: E402
 from manyclass.app.columns import conform, layout_of  # noqa: E402
 from manyclass.app.formats import open_table  # noqa: E402
 from manyclass.app.streams import _standard_input  # noqa: E402
-from manyclass.app.suspects import leaks  # noqa: E402
+from manyclass.app.suspicious_columns import leaks  # noqa: E402
 from manyclass.app.tables import Choices, read, read_table  # noqa: E402
 
 rng = np.random.RandomState(0)

@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC
 
 from manyclass import CoupledClassifier, CoupledSVC, codes, couple
 from manyclass.codes import ClassTrees, QAry, class_trees, count_trees
-from manyclass.codes.structure import single_tree
+from manyclass.codes.tree_structure import single_tree
 from manyclass.plot import CodeMatrixDisplay
 from manyclass.storage import load_model, save_model
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyclass.app.contents import LIMITS
 from manyclass.app.leaderboard import Entry, Leaderboard
+from manyclass.app.page_contents import LIMITS
 from manyclass.app.report import as_text, inline_svg, page_style, short_names
 from manyclass.app.studies import Point
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from manyclass._lib.extras import import_extra
 from manyclass._lib.files import StrPath, check_output, replace_file
-from manyclass.app import contents, figures
-from manyclass.app.contents import LIMITS
+from manyclass.app import figures, page_contents
 from manyclass.app.leaderboard import LEVEL, Leaderboard
+from manyclass.app.page_contents import LIMITS
 from manyclass.app.report import as_text, short_names
 from manyclass.app.snippet import Source, program
 from manyclass.app.studies import Studies
@@ -79,23 +79,23 @@ def render(
     environment.filters["short"] = dict(zip(board.classes, short, strict=True)).__getitem__
     name = title or (Path(source.name).name if source else "Comparison")
     measured = bool(board.measured)
-    costs = contents.costs(board) if measured else None
+    costs = page_contents.costs(board) if measured else None
     script = files("manyclass.app").joinpath("templates/costs.js").read_text("utf-8")
     return environment.get_template("report.html").render(
         title=as_text(name),
         board=board,
-        data=contents.data(board),
-        leaderboard=contents.leaderboard(board),
-        by_class=contents.class_scores(board)[: LIMITS.classes] if measured else [],
+        data=page_contents.data(board),
+        leaderboard=page_contents.leaderboard(board),
+        by_class=page_contents.class_scores(board)[: LIMITS.classes] if measured else [],
         reliability=_reliability(board) if measured else None,
-        confusion=contents.confusion(board) if measured else None,
+        confusion=page_contents.confusion(board) if measured else None,
         importance=_importance(studies),
         curve=figures.learning_curve(board, studies.curve) if studies.curve else None,
         costs=costs,
         cost_data=None if costs is None else Markup(_as_data(costs._asdict())),
         coupling=_coupling(board),
-        exports=contents.exports(board, studies),
-        versions=contents.versions(),
+        exports=page_contents.exports(board, studies),
+        versions=page_contents.versions(),
         source=source,
         program=program(board, source),
         level=f"{LEVEL:.0%}",
@@ -150,6 +150,6 @@ def _coupling(board: Leaderboard) -> dict[str, Any] | None:
         "code": figures.code_matrix(board, entry),
         "n_columns": entry.code.shape[1],
         "histogram": figures.incoherence(board, entry) if coupled else None,
-        "rows": contents.most_incoherent(board, entry) if coupled else [],
+        "rows": page_contents.most_incoherent(board, entry) if coupled else [],
         "calibrated": [entry for entry in board.measured if entry.calibration],
     }

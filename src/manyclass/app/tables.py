@@ -12,7 +12,7 @@ from manyclass._lib.messages import meant, warn
 from manyclass.app import bundled
 from manyclass.app.columns import Layout, conform, import_pandas, layout_of
 from manyclass.app.formats import TableFile, open_table
-from manyclass.app.suspects import identifiers, leaks
+from manyclass.app.suspicious_columns import identifiers, leaks
 from manyclass.app.target import find_target, read_labels
 from manyclass.app.terminal import joined, shown
 

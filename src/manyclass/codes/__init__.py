@@ -37,7 +37,7 @@ from manyclass.codes.checks import (
 from manyclass.codes.hierarchy import Hierarchy
 from manyclass.codes.identifiability import check_identifiable, is_identifiable
 from manyclass.codes.random import dense_random, sparse_random
-from manyclass.codes.structure import Trees, count_trees, find_trees
+from manyclass.codes.tree_structure import Trees, count_trees, find_trees
 from manyclass.codes.trees import ClassTrees, QAry, class_trees
 
 __all__ = ["FROM_DATA", "NAMES", "by_name", "complete", "is_from_data", "is_grouped", "make_code"]

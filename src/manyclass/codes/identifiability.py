@@ -26,7 +26,7 @@ from manyclass.codes.checks import (
     pair_columns,
     pairs_among,
 )
-from manyclass.codes.structure import find_trees
+from manyclass.codes.tree_structure import find_trees
 
 _ZERO = 1e-9
 """Singular values below count as zero. The rows of the matrix have norm 1, so rounding errors are

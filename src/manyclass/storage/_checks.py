@@ -30,7 +30,7 @@ from manyclass.banks.svm.groups import Group
 from manyclass.banks.svm.kernels import Kernel
 from manyclass.calibration import Calibration, Isotonic
 from manyclass.classifier import CoupledBase
-from manyclass.codes.structure import single_tree
+from manyclass.codes.tree_structure import single_tree
 from manyclass.combiners.base import Combiner
 from manyclass.combiners.reliability import DynamicReliability
 from manyclass.decisions import DecisionClassifier
