@@ -19,6 +19,7 @@ from manyclass import __version__, codes
 from manyclass.app.arguments import CODES, COMBINERS, LEARNERS
 from manyclass.app.cli import main
 from manyclass.app.signals import signals_as_exceptions
+from manyclass.app.terminal import counted, in_words_of_the_command_line
 from manyclass.combiners import base as combining
 
 COMMANDS = ["demo", "compare", "fit", "predict"]
@@ -85,10 +86,40 @@ def test_names_that_are_not_known_get_a_suggestion(capsys):
         (["fit", "iris", "-o", "m", "--combiner", "wlw3"], "did you mean wlw"),
         (["fit", "iris", "-o", "m", "--candidate", "coupled-svm"], "did you mean coupled-svc?"),
         (["compare", "iris", "--metric", "accurracy"], "did you mean accuracy?"),
+        (["fit", "iris", "-o", "m", "--learner", "svn"], "did you mean svm?"),
+        (["compare", "iris", "--folds", "x"], "it must be a whole number, at least 2, got 'x'"),
+        (["compare", "iris", "--jobs", "0"], "it must be 1, 2, ... or -1 for all cores, got '0'"),
     ]:
         with pytest.raises(SystemExit) as ended:
             main(words)
         assert ended.value.code == 2 and meant in capsys.readouterr().err
+
+
+def test_code_of_others_that_fails_takes_one_line(tmp_path, capsys, monkeypatch):
+    (tmp_path / "others.py").write_text(
+        "def broken():\n    raise RuntimeError('no licence')\n\nnumber = lambda: 3\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    for name, message in [
+        ("others:broken", "--estimator others:broken: no licence."),
+        ("others:number", "--estimator others:number makes 3, which is no classifier."),
+        ("sklearn.pipeline:Pipeline", "missing 1 required"),
+    ]:
+        assert main(["compare", "iris", "--estimator", name, "--only", "baseline"]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_errors_of_the_library_speak_of_options(tmp_path, capsys):
+    words = ["--code", "one-vs-rest", "--combiner", "wlw2"]
+    assert main(["fit", "iris", "-o", str(tmp_path / "m.skops"), *words]) == 2
+    err = capsys.readouterr().err
+    assert "Use --code one-vs-one" in err and "code=" not in err
+    assert in_words_of_the_command_line("n_jobs=2, C=1.5") == "--jobs 2, --C 1.5"
+
+
+def test_numbers_of_things():
+    found = [counted(1, "row"), counted(1200, "row"), counted(2, "class"), counted(3, "category")]
+    assert found == ["1 row", "1,200 rows", "2 classes", "3 categories"]
 
 
 def test_terminals_obey_nothing_from_files(tmp_path, capsys, monkeypatch):
@@ -120,9 +151,9 @@ def test_nothing_is_written_before_a_fault(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["fit", "iris", "-o", "m.skops", "--folds", "0"]) == 0
     capsys.readouterr()
-    assert main(["predict", "m.skops", "iris", "-o", "-", "--block-rows", "0"]) == 2
+    assert main(["predict", "m.skops", "iris", "-o", "-", "--top", "9"]) == 2
     out, err = capsys.readouterr()
-    assert out == "" and "--block-rows" in err
+    assert out == "" and "--top" in err
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,10 @@ class TestFit:
         with pytest.warns(UserWarning, match="columns left out: 'id'"):
             model = fit_file(data, "class", tmp_path / "m.skops", learner=learner, folds=2)
         said = capsys.readouterr().out
-        assert "90 rows; columns: 2 number, 1 category, 1 date, 1 bool; 3 classes with 30" in said
+        assert (
+            "90 rows; columns: numbers (2), categories (1), dates (1), yes or no (1); "
+            "3 classes with 30 rows each" in said
+        )
         assert f"fitted {learner}, one-vs-one, wlw2 in" in said
         assert "in 2-fold cross-validation: log-loss" in said and "alone 1.10), error" in said
         loaded = load_model(tmp_path / "m.skops")
@@ -438,7 +441,7 @@ class TestJoining:
     def test_scores_are_those_of_the_rows_with_a_class(self, predict, capsys):
         predict(f"{HEADER},class\n1,2,red,,,ant\n1,2,red,,,\n1,2,red,,,wolf\n")
         err = capsys.readouterr().err
-        assert "on 1 rows with 'class': log-loss" in err and "2 rows have no class" in err
+        assert "on 1 row with 'class': log-loss" in err and "2 rows without a class of" in err
 
     def test_candidates_of_the_leaderboard(self, folder, tmp_path, capsys):
         out = tmp_path / "m.skops"

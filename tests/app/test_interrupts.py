@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
 from fuzz import interrupts
+from manyclass.app import signals
 from manyclass.app.signals import end_process, run_command
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
@@ -40,6 +42,7 @@ def test_ends_in_order(command, number, after, folder):
 WORKER = """
 import os, sys, time
 from joblib import Parallel, delayed
+from manyclass.app import signals
 from manyclass.app.signals import end_with_parent
 
 if __name__ == "__main__":
@@ -84,6 +87,32 @@ def test_what_libraries_make_of_an_interrupt_is_no_traceback(error, capsys):
         except KeyboardInterrupt as interrupt:
             raise error("wrapped") from interrupt
 
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        assert run_command(lambda: ("some command", command), "nothing kept") == 143
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert capsys.readouterr().err == "terminated; nothing kept\n"
+
+
+class Slow:
+    """An object that takes long to free, as large tables do."""
+
+    def __del__(self):
+        until = time.monotonic() + 0.1
+        while time.monotonic() < until:
+            pass
+
+
+def test_an_interrupt_that_was_dealt_with_is_not_sent_again(monkeypatch, capsys):
+    def command():
+        held = Slow()
+        signal.raise_signal(signal.SIGTERM)
+        return held
+
+    monkeypatch.setattr(
+        signals, "signals_as_exceptions", partial(signals.signals_as_exceptions, 0.01)
+    )
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         assert run_command(lambda: ("some command", command), "nothing kept") == 143

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import io
 import subprocess
@@ -17,8 +18,9 @@ import pytest
 pd = pytest.importorskip("pandas")
 
 from manyclass.app import dialect  # noqa: E402
-from manyclass.app.columns import conform, layout_of  # noqa: E402
+from manyclass.app.columns import conform, layout_of, used_columns  # noqa: E402
 from manyclass.app.formats import open_table  # noqa: E402
+from manyclass.app.inputs import as_frame  # noqa: E402
 from manyclass.app.streams import _standard_input  # noqa: E402
 from manyclass.app.suspicious_columns import leaks  # noqa: E402
 from manyclass.app.tables import Choices, read, read_table  # noqa: E402
@@ -140,12 +142,16 @@ def test_archives_with_more_than_a_table(tmp_path):
         read_table(path)
 
 
-def test_the_standard_input(monkeypatch):
+def test_the_standard_input(monkeypatch, recwarn):
     for content in (text(";", ",").encode(), gzip.compress(text().encode()), feather()):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
         _standard_input.cache_clear()  # a process has one input only
         X, y = read_table("-")
         assert (X.shape, y.nunique(), X.iloc[0, 0]) == ((60, 3), 3, FRAME.iloc[0, 0])
+    warnings.simplefilter("always")
+    _standard_input.cache_clear()
+    gc.collect()
+    assert [w for w in recwarn if w.category is ResourceWarning] == []  # as at the end of a process
     script = "from manyclass.app.tables import read_table; read_table('-')"
     done = subprocess.run([sys.executable, "-c", script], input=b"", capture_output=True)
     assert b"the standard input is empty" in done.stderr
@@ -172,9 +178,7 @@ def write(tmp_path, frame):
 )
 def test_identifiers_are_left_out_and_named(name, values, tmp_path):
     path = write(tmp_path, FRAME.assign(**{name: values}))
-    with pytest.warns(
-        UserWarning, match=rf"columns left out: '{name}' \(it.*--numeric COLUMN keeps"
-    ):
+    with pytest.warns(UserWarning, match=rf"columns left out: '{name}' \(it.*--numeric NAME keeps"):
         X, _ = read_table(path)
     assert name not in X
     assert name in read_table(path, numeric=[name])[0]
@@ -221,6 +225,17 @@ def test_codes_with_letters_stay_categories(tmp_path):
         (["31.12.2023 18:30", "01.02.2024 07:15"], ["2023-12-31 18:30", "2024-02-01 07:15"]),
         (["12/31/2023 6:30 PM", "01/02/2024 7:15 AM"], ["2023-12-31 18:30", "2024-01-02 07:15"]),
         (["2023-12-31T18:30:00Z", "2024-02-01"], ["2023-12-31 18:30", "2024-02-01"]),
+        (["Sun, 31 Dec 2023", "Thu, 01 Feb 2024"], ["2023-12-31", "2024-02-01"]),
+        (["Sunday, December 31, 2023", "Thursday, February 1, 2024"], ["2023-12-31", "2024-02-01"]),
+        (
+            ["Sun Dec 31 18:30:00 2023", "Thu Feb 01 07:15:00 2024"],
+            ["2023-12-31 18:30", "2024-02-01 07:15"],
+        ),
+        (["31. December 2023", "1. February 2024"], ["2023-12-31", "2024-02-01"]),
+        (["2023.12.31.", "2024.02.01."], ["2023-12-31", "2024-02-01"]),
+        (["20231231", "20240201"], ["2023-12-31", "2024-02-01"]),
+        (["2023-12", "2024-02"], ["2023-12-01", "2024-02-01"]),
+        (["Dec 2023", "Feb 2024"], ["2023-12-01", "2024-02-01"]),
     ],
 )
 def test_dates_of_any_usual_form(texts, days):
@@ -229,6 +244,51 @@ def test_dates_of_any_usual_form(texts, days):
     assert layout.kinds == {"day": "date"}
     read = conform(frame, layout)["day"]
     assert read[:2].tolist() == [pd.Timestamp(day) for day in days] and pd.isna(read[2])
+
+
+def test_words_for_a_missing_date_are_named():
+    frame = pd.DataFrame({"day": ["31.12.2023", "unknown", "01.02.2024"]})
+    with pytest.warns(UserWarning, match="column 'day' holds dates and 'unknown': this counts as"):
+        layout = layout_of(frame)
+    assert layout.kinds == {"day": "date"}
+    assert conform(frame, layout)["day"].isna().tolist() == [False, True, False]
+
+
+def test_whole_numbers_may_be_dates(tmp_path):
+    days = pd.date_range("2023-12-25", periods=N)
+    path = write(tmp_path, FRAME.assign(a=days.strftime("%Y%m%d")))
+    with pytest.warns(UserWarning, match="'a' is read as dates such as 20241231. --numeric 'a'"):
+        table = read(path, Choices())
+    assert table.layout.kinds["a"] == "date" and (table.X["a"] == days).all()
+    gap = pd.DataFrame({"a": [20240201.0, np.nan, 20241.5]})
+    with pytest.raises(ValueError, match="'a' must hold dates, but row 3 has '20241.5'"):
+        conform(gap, table.layout._replace(kinds={"a": "date"}))
+    numbers = read(path, Choices(numeric=("a",)))
+    assert numbers.layout.kinds["a"] == "number" and numbers.X["a"][0] == 20231225
+    assert layout_of(pd.DataFrame({"a": np.arange(20) + 20231225})).kinds == {"a": "number"}
+
+
+def test_dates_of_a_table_in_memory():
+    frame = pd.DataFrame({"day": ["31.12.2023", "01.02.2024"] * 3})
+    assert as_frame(frame)["day"][1] == pd.Timestamp("2024-02-01")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a b\n1 2\n", "has one column only, 'a b': check .* name their separator with --sep"),
+        ("5.1,3.5,setosa\n4.9,3.0,virginica\n", "The first line seems to hold data"),
+        ('a,class\n1,"x\n2,y\n', "a quote opens near line 2, and never closes"),
+    ],
+)
+def test_what_is_wrong_with_the_lines_is_said(text, message, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / "t.csv")
+
+
+def test_the_target_is_found_in_any_case(tmp_path):
+    assert read_table(write(tmp_path, FRAME.rename(columns={"class": " Class"})))[1].nunique() == 3
 
 
 def test_ambiguous_dates_are_named_and_stay_the_same_later():
@@ -298,6 +358,17 @@ def test_many_columns_are_checked_in_linear_time(tmp_path):
 
     seconds(1000)
     assert seconds(40_000) < 2.0  # a quadratic check took 15 s
+
+
+def test_wide_tables_are_converted_without_lists_of_names():
+    X = pd.DataFrame(rng.randn(6, 1_200), columns=[f"g{i}" for i in range(1_200)]).assign(same=1.0)
+    with pytest.warns(UserWarning, match="columns left out: 'same'"):
+        used, transformer = used_columns(X)
+    assert transformer.transformers[0][2] == slice(None) and used.shape == (6, 1_200)
+    few, named = used_columns(used[["g3", "g7"]])
+    assert named.transformers[0][2] == ["g3", "g7"]
+    both = transformer.fit_transform(used)
+    np.testing.assert_allclose(both[:, [3, 7]], named.fit_transform(few))
 
 
 def test_a_line_without_end_is_refused_in_bounded_memory(tmp_path, monkeypatch):

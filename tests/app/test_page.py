@@ -249,6 +249,23 @@ def test_colours_have_contrast(hostile_page):
                 assert (high + 0.05) / (low + 0.05) >= 4.5, (ground, ink)
 
 
+def test_shaded_cells_have_contrast(hostile_page):
+    """The strongest shades are those of a whole row of the confusion matrix."""
+    most = {"right": 0.5, "wrong": 0.6}
+    for name, opacity in most.items():
+        rule = re.search(rf"td\.{name} {{ background: (.*); }}", hostile_page)[1]
+        assert f"{opacity} * var" in rule or f"min({opacity}," in rule
+    for theme in re.findall(r":root \{(.*?)\}", hostile_page, re.DOTALL)[:2]:
+        colors = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", theme))
+        paper = [int(colors["paper"][i : i + 2], 16) for i in (1, 3, 5)]
+        for name, opacity in most.items():
+            shade = map(float, re.search(rf"--{name}: ([\d, ]+);", theme)[1].split(","))
+            mixed = [opacity * s + (1 - opacity) * p for s, p in zip(shade, paper, strict=True)]
+            cell = "#" + "".join(f"{round(value):02x}" for value in mixed)
+            low, high = sorted(luminance(color) for color in (cell, colors["ink"]))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, name
+
+
 def test_many_classes_stay_readable(hundred):
     text = hundred
     assert "The 12 most frequent of 100 classes." in text
@@ -267,7 +284,7 @@ def test_two_classes_and_one_candidate():
 
 def test_page_of_failures_only():
     text = render(measured(["a", "b"], 8, bad=LogisticRegression(C=-1)))
-    assert "Every candidate failed" in text and 'id="confusion"' not in text
+    assert "No candidate was finished" in text and 'id="confusion"' not in text
     Outline(text)
 
 
@@ -425,11 +442,13 @@ def test_the_deciding_columns_are_visible(three, tmp_path, width):
     script = PROBE.replace(
         "parent.postMessage({",
         "const cells = document.querySelectorAll('.board tbody tr:first-child > *');"
-        "parent.postMessage({ deciding: cells[2].getBoundingClientRect().right,",
+        "parent.postMessage({ deciding: cells[3].getBoundingClientRect().right,"
+        " costs: document.querySelector('.costs th').getBoundingClientRect().height,",
     )
     flags = ["--blink-settings=preferredColorScheme=0"] if width == 768 else []
     seen = probe(tmp_path, three, width, *flags, script=script)
     assert seen["deciding"] <= seen["width"] == width and seen["scroll"] <= width
+    assert seen["costs"] < 100  # its words are not broken into letters
     assert seen["empty"] == 0
 
 

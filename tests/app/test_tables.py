@@ -170,9 +170,9 @@ class TestTarget:
         [
             ("a,b\n1,2\n", None, r"has none of 'target', .*with --target.* columns are 'a', 'b'"),
             ("y,label\n1,2\n", None, r"which column holds the classes\? .* has 'y', 'label'"),
-            ("a,species\n1,2\n", "Specis", r"no column 'Specis' .* did you mean 'species'\?"),
-            ("a,SPECIES\n1,2\n", "species", r"did you mean 'SPECIES'\?"),
-            ("a,b\n1,2\n", "zzz", r"no column 'zzz' for the target: its columns are 'a', 'b'"),
+            ("a,species\n1,2\n", "Specis", r"no column 'Specis' .* Did you mean 'species'\?"),
+            ("a,SPECIES\n1,2\n", "species", r"Did you mean 'SPECIES'\?"),
+            ("a,b\n1,2\n", "zzz", r"no column 'zzz' for the target. Its columns are 'a', 'b'"),
             ("a,y\n1,u\n2,\n3,NA\n", None, r"has 2 missing values, first in rows 2, 3: fill them"),
             ("a,y\n1,u\n2,?\n", None, r"has 1 missing values, first in row 2.*'\?', 'NA'"),
             ("a,y\n1,u\n2,u\n", None, r"has one class only, 'u'"),
@@ -249,7 +249,7 @@ class TestFiles:
         assert list(X.columns) == ["a"] and y.tolist() == ["u", "v"]
 
     def test_row_numbers_are_no_feature(self, write):
-        with pytest.warns(UserWarning, match=r"1 column\(s\) without a name. They look like"):
+        with pytest.warns(UserWarning, match=r"1 column without a name. Such columns"):
             X, _ = read_table(write(",a,y\n0,5,u\n1,6,v\n"))
         assert list(X.columns) == ["a"]
 
@@ -293,7 +293,7 @@ class TestBlocks:
     def test_text_in_a_column_of_numbers(self, write):
         path = write("n\n" + "1\n" * 4 + "one\ntwo\n")
         block = list(read_blocks(path, rows=3, numbers=["n"]))[1]
-        message = r"column 'n' must hold numbers, but row 5 has 'one' \(and 1 rows after it\)"
+        message = r"column 'n' must hold numbers, but row 5 has 'one' \(and so have 1 more rows\)"
         with pytest.raises(ValueError, match=message):
             conform(block, {"n": "number"}, first_row=4)
         with pytest.raises(ValueError, match=r"must hold dates, but row 1 has 'x': correct it"):

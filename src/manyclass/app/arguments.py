@@ -92,6 +92,29 @@ def _positive(text: str) -> float:
     return value
 
 
+def _whole(fewest: int = 0):
+    """Return a type for an option that takes a whole number, at least so large."""
+
+    def check(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = fewest - 1
+        if value < fewest:
+            raise argparse.ArgumentTypeError(
+                f"it must be a whole number, at least {fewest}, got {text!r}"
+            )
+        return value
+
+    return check
+
+
+def _jobs(text: str) -> int:
+    if text.removeprefix("-").strip("0").isdecimal():
+        return int(text)
+    raise argparse.ArgumentTypeError(f"it must be 1, 2, ... or -1 for all cores, got {text!r}")
+
+
 def _add_table(parser: argparse.ArgumentParser) -> None:
     """Add the options of tables to learn from."""
     parser.add_argument("--target", help="the column that holds the classes")
@@ -137,7 +160,7 @@ def _compare(parser: argparse.ArgumentParser) -> None:
         "--save", type=Path, metavar="FILE.skops", help="fit the winner on all rows, and store it"
     )
     parser.add_argument("--force", action="store_true", help="replace files that are no reports")
-    parser.add_argument("--folds", type=int, help="folds (default: 5, or 3 with --quick)")
+    parser.add_argument("--folds", type=_whole(2), help="folds (default: 5, or 3 with --quick)")
     parser.add_argument("--quick", action="store_true", help="few candidates, 3 folds")
     parser.add_argument(
         "--only", metavar="NAME,NAME", help=f"only these candidates: {', '.join(CANDIDATES)}"
@@ -161,11 +184,14 @@ def _compare(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="start no fold that will not end in time",
     )
-    parser.add_argument("--rows", type=int, metavar="N", help="use a sample of N rows")
+    parser.add_argument("--rows", type=_whole(2), metavar="N", help="use a sample of N rows")
     parser.add_argument(
-        "--seed", type=int, default=0, help="seed of folds, samples and candidates (default: 0)"
+        "--seed",
+        type=_whole(),
+        default=0,
+        help="seed of folds, samples and candidates (default: 0)",
     )
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--jobs", type=_jobs, default=1, help="processes; -1 for all cores")
 
 
 def _fit(parser: argparse.ArgumentParser) -> None:
@@ -179,7 +205,10 @@ def _fit(parser: argparse.ArgumentParser) -> None:
         help="a name of the leaderboard of manyclass compare, instead of the next four options",
     )
     parser.add_argument(
-        "--learner", choices=LEARNERS, help="default: svm, or logistic from 50 classes on"
+        "--learner",
+        type=_choice(LEARNERS),
+        metavar="NAME",
+        help=f"{', '.join(LEARNERS)} (default: svm, or logistic from 50 classes on)",
     )
     parser.add_argument(
         "--code",
@@ -194,15 +223,19 @@ def _fit(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(COMBINERS)} (default: wlw2 for one-vs-one, kl for other codes)",
     )
     parser.add_argument(
-        "--C", type=float, help="parameter of the learner (default: 10 with a kernel, 1 without)"
+        "--C",
+        type=_positive,
+        help="parameter of the learner (default: 10 with a kernel, 1 without)",
     )
     parser.add_argument(
         "--estimator", metavar="MODULE:FACTORY", help="a classifier, or a function that makes it"
     )
-    parser.add_argument("--seed", type=int, default=0, help="default: 0")
-    parser.add_argument("--jobs", type=int, help="processes")
+    parser.add_argument("--seed", type=_whole(), default=0, help="default: 0")
+    parser.add_argument("--jobs", type=_jobs, help="processes; -1 for all cores")
     parser.add_argument(
-        "--folds", type=int, help="folds for the log-loss; 0 for none (default: 5 up to 5000 rows)"
+        "--folds",
+        type=_whole(),
+        help="folds for the log-loss; 0 for none (default: 5 up to 5000 rows)",
     )
     parser.add_argument("--force", action="store_true", help="replace the output if it exists")
 
@@ -220,7 +253,7 @@ def _predict(parser: argparse.ArgumentParser) -> None:
         "--keep", choices=["all"], help="copy all columns of the data to the front of the output"
     )
     parser.add_argument(
-        "--top", type=int, metavar="N", help="only the N most probable classes of each row"
+        "--top", type=_whole(1), metavar="N", help="only the N most probable classes of each row"
     )
     parser.add_argument(
         "--raw",
@@ -228,7 +261,7 @@ def _predict(parser: argparse.ArgumentParser) -> None:
         help="write texts as they are, even those that a spreadsheet would run as a formula",
     )
     parser.add_argument(
-        "--block-rows", type=int, default=50_000, help="rows in memory (default: 50000)"
+        "--block-rows", type=_whole(1), default=50_000, help="rows in memory (default: 50000)"
     )
     parser.add_argument(
         "--trust", action="append", default=[], metavar="TYPE", help="a further type to load"

@@ -218,15 +218,17 @@ def from_factory(text: str) -> Candidate:
         raise ValueError(f"--estimator must be module:factory, got {quoted(text)}.")
     sys.path.insert(0, "")
     try:
-        factory = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"--estimator {text}: {error}.") from error
+        made = getattr(import_module(module), name)
+        if callable(made) and (isinstance(made, type) or not hasattr(made, "get_params")):
+            made = made()
+    except Exception as error:  # whatever the code of others raises
+        why = str(error).rstrip(".") or type(error).__name__
+        raise ValueError(f"--estimator {text}: {why}.") from error
     finally:
         sys.path.remove("")
-    is_made = hasattr(factory, "get_params") and not isinstance(factory, type)
-    if not is_made and not callable(factory):
-        raise ValueError(f"--estimator {text}: this is {quoted(factory)}, and makes no classifier.")
-    return from_mapping({name: factory if is_made else factory()})[0]
+    if isinstance(made, type) or not hasattr(made, "get_params"):
+        raise ValueError(f"--estimator {text} makes {quoted(made)}, which is no classifier.")
+    return from_mapping({name: made})[0]
 
 
 def from_mapping(candidates: Mapping[str, Any] | Iterable[Candidate]) -> list[Candidate]:

@@ -20,13 +20,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass._lib.extras import import_extra
 from manyclass._lib.messages import warn
-from manyclass.app.dates import ISO, find_form, read_dates
+from manyclass.app.dates import COMPACT, ISO, are_compact_dates, find_form, read_dates
 from manyclass.app.terminal import joined, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Kind = Literal["number", "category", "bool", "date"]
+KINDS = {"number": "numbers", "category": "categories", "bool": "yes or no", "date": "dates"}
+"""The kinds in words."""
 
 MISSING = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
 """Fields of a text file that stand for a missing value."""
@@ -56,8 +58,8 @@ def import_pandas() -> Any:
 
 
 def kinds_of(frame: pd.DataFrame) -> dict[str, Kind]:
-    """Return the kind of each column."""
-    return layout_of(frame).kinds
+    """Return the kind of each column of a table that was read."""
+    return {str(name): _kind_of(column) for name, column in frame.items()}
 
 
 def layout_of(
@@ -81,7 +83,7 @@ def layout_of(
     strange = {name: texts for name, texts in layout.missing.items() if texts}
     for name, texts in strange.items():
         warn(
-            f"column {name!r} holds numbers and {shown(texts, 3)}: "
+            f"column {name!r} holds {KINDS[layout.kinds[name]]} and {shown(texts, 3)}: "
             f"{'this counts' if len(texts) == 1 else 'these count'} as missing. "
             f"--categorical {name!r} makes categories of all values."
         )
@@ -95,9 +97,17 @@ def _read_layout(name: str, column: pd.Series, layout: Layout) -> None:
         return
     layout.kinds[name] = kind
     if kind == "date" and column.dtype.kind != "M":
-        form = find_form(column.dropna().astype(str))
+        texts = column.dropna().astype(str)
+        known = _says_missing(texts)
+        layout.missing[name] = sorted(texts[known].unique())
+        form = find_form(texts[~known])
         if form not in (None, ISO):
             layout.dates[name] = str(form)
+    elif kind == "number" and column.dtype.kind in "iuf" and are_compact_dates(column):
+        layout.kinds[name], layout.dates[name] = "date", COMPACT
+        warn(
+            f"column {name!r} is read as dates such as 20241231. --numeric {name!r} keeps numbers."
+        )
 
 
 def _not_numbers(column: pd.Series) -> list[str]:
@@ -124,9 +134,14 @@ def _stray(
     numbers = pd.to_numeric(present, errors="coerce")
     texts = sorted({str(text) for text in present[numbers.isna()].unique()})
     found = numbers.notna().mean() if len(present) else 0.0
-    known = all(text.strip().casefold() in MISSING_WORDS for text in texts)
+    known = bool(_says_missing(pd.Series(texts, dtype=object)).all())
     few = found >= share and len(texts) <= most_texts and numbers.nunique() >= distinct
     return texts if texts and ((known and found >= 0.5) or few) else []
+
+
+def _says_missing(values: pd.Series) -> pd.Series:
+    """Return which values are words for a missing one."""
+    return values.map(lambda value: str(value).strip().casefold() in MISSING_WORDS).astype(bool)
 
 
 def _kind_of(column: pd.Series) -> Kind:
@@ -153,7 +168,7 @@ def _kind_of(column: pd.Series) -> Kind:
     }
     if found in simple:
         return simple[found]
-    if found == "string" and find_form(present) is not None:
+    if found == "string" and _dates(present):
         return "date"
     if found == "string":
         return "bool" if set(present.unique()) <= {"True", "False"} else "category"
@@ -164,6 +179,12 @@ def _kind_of(column: pd.Series) -> Kind:
         f"column {column.name!r} holds values of type {strange}: only numbers, text, dates and "
         "booleans can be used. Leave it out, or make several columns of it."
     )
+
+
+def _dates(texts: pd.Series) -> bool:
+    """Return whether texts are dates; up to half of them may be words for a missing one."""
+    known = _says_missing(texts)
+    return bool(known.mean() <= 0.5) and find_form(texts[~known]) is not None
 
 
 def conform(
@@ -190,7 +211,8 @@ def conform(
             read[name] = _as_number(column, first_row, layout.missing.get(name, []))
         elif kind == "date":
             dates = read_dates(column, layout.dates.get(name, ISO))
-            _check_read(column, dates.isna(), "dates", first_row)
+            lost = _unread(column, dates, layout.missing.get(name, []))
+            _check_read(column, lost, "dates", first_row)
             read[name] = dates
         else:
             read[name] = texts[kind](column)
@@ -218,12 +240,7 @@ def _as_number(column: pd.Series, first_row: int, missing: list[str]) -> pd.Seri
         numbers = pd.to_numeric(column, errors="coerce").astype(np.float64)
     except OverflowError:  # an integer of more than 308 digits
         numbers = column.map(_float).astype(np.float64)
-    lost = numbers.isna() & column.notna()
-    if lost.any():
-        words = column[lost].map(lambda value: str(value).strip().casefold())
-        known = words.isin(MISSING_WORDS) | column[lost].astype(str).isin(missing)
-        lost &= ~known.reindex(lost.index, fill_value=False)
-    _check_read(column, lost, "numbers", first_row)
+    _check_read(column, _unread(column, numbers, missing), "numbers", first_row)
     beyond = np.flatnonzero(np.abs(numbers) > LARGEST)
     if len(beyond):
         found = numbers.iloc[beyond[0]]
@@ -235,6 +252,15 @@ def _as_number(column: pd.Series, first_row: int, missing: list[str]) -> pd.Seri
     return numbers
 
 
+def _unread(column: pd.Series, read: pd.Series, missing: list[str]) -> pd.Series:
+    """Return which fields were lost, without those that stand for a missing value."""
+    lost = read.isna() & column.notna()
+    if lost.any():
+        known = _says_missing(column[lost]) | column[lost].astype(str).isin(missing)
+        lost &= ~known.reindex(lost.index, fill_value=False)
+    return lost
+
+
 def _float(field: Any) -> float:
     try:
         return float(str(field))
@@ -243,9 +269,9 @@ def _float(field: Any) -> float:
 
 
 def _check_read(column: pd.Series, lost: pd.Series, what: str, first_row: int) -> None:
-    bad = np.flatnonzero(lost & column.notna())
+    bad = np.flatnonzero(lost)
     if len(bad):
-        more = f" (and {len(bad) - 1} rows after it)" if len(bad) > 1 else ""
+        more = f" (and so have {len(bad) - 1} more rows)" if len(bad) > 1 else ""
         raise ValueError(
             f"column {column.name!r} must hold {what}, but row {bad[0] + first_row} has "
             f"{str(column.iloc[bad[0]])!r}{more}: correct it, or leave the field empty."
@@ -339,11 +365,32 @@ def column_transformer(X: pd.DataFrame) -> ColumnTransformer:
         (part, transformer, [name for name, kind in used.items() if kind in of])
         for part, (transformer, of) in parts.items()
     ]
-    return ColumnTransformer([part for part in chosen if part[2]])
+    transformer = ColumnTransformer([part for part in chosen if part[2]])
+    if transformer.get_params(deep=False).get("force_int_remainder_cols") is True:
+        # scikit-learn 1.6 would have a list of a private type, which stored models do not hold.
+        transformer.set_params(force_int_remainder_cols=False)
+    return transformer
+
+
+def used_columns(
+    X: pd.DataFrame, *, most_names: int = 1_000
+) -> tuple[pd.DataFrame, ColumnTransformer]:
+    """Return the columns that are of use, and the transformer that converts them.
+
+    With more columns than ``most_names``, all of one kind, the transformer has no list of names: a
+    ColumnTransformer takes a time for it that grows with its square, minutes for 60,000 columns.
+    """
+    transformer = column_transformer(X)
+    names = {name for _, _, part in transformer.transformers for name in part}
+    if len(transformer.transformers) == 1 and len(names) > most_names:
+        ((part, steps, _),) = transformer.transformers
+        transformer.set_params(transformers=[(part, steps, slice(None))])
+    return X[[name for name in X.columns if name in names]], transformer
 
 
 def _listed(useless: Mapping[str, str]) -> str:
-    return joined([f"{name!r} ({why})" for name, why in useless.items()])
+    names = {why: [n for n, other in useless.items() if other == why] for why in useless.values()}
+    return joined([f"{shown(alike)} ({why})" for why, alike in names.items()])
 
 
 def _why_useless(

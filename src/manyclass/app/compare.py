@@ -25,13 +25,13 @@ from manyclass.app.candidates import (
     seeded,
     with_baseline,
 )
-from manyclass.app.columns import column_transformer
+from manyclass.app.columns import used_columns
 from manyclass.app.description import describe
 from manyclass.app.leaderboard import Entry, Leaderboard
-from manyclass.app.measuring import Measured, compile_kernels, make_pipeline, measure
+from manyclass.app.measuring import Measured, compile_kernels, make_pipeline, measure, said_of
 from manyclass.app.report import one_line
 from manyclass.app.signals import Stopped, end_with_parent
-from manyclass.app.terminal import in_words_of_the_command_line, notes, say
+from manyclass.app.terminal import counted, in_words_of_the_command_line, notes, say
 from manyclass.scores.folds import Fold
 
 
@@ -157,7 +157,8 @@ class Comparison:
             self.notes += left_out
         else:
             self.candidates = with_baseline(from_mapping(candidates))
-        self.columns, said = with_warnings(lambda: column_transformer(self.X))
+        self.description = describe(self.X, self.classes, self.target)
+        (self.X, self.columns), said = with_warnings(lambda: used_columns(self.X))
         self.notes += said
         self.entries: list[Entry] = []
         self.deadline = None if time_budget is None else self.start + time_budget
@@ -188,7 +189,7 @@ class Comparison:
             index=self.X.index.tolist(),
             folds=self.folds,
             random_state=self.seed,
-            description=describe(self.X, self.classes, self.target),
+            description=self.description,
             notes=tuple(self.notes),
             seconds=time.perf_counter() - self.start,
         )
@@ -196,11 +197,11 @@ class Comparison:
     def _entry(self, candidate: Candidate, parallel: Parallel) -> Entry:
         """Run all folds of a candidate, until one fails or the time is over."""
         if self._left() <= 0:
-            return Entry(candidate, None, failure="not started: the time budget is used up")
+            return Entry(candidate, None, failure="the time budget was used up before it")
         try:
             pipeline = make_pipeline(self.columns, seeded(candidate.estimator, self.seed))
         except Exception as error:
-            return Entry(candidate, None, failure=one_line(f"{type(error).__name__}: {error}"))
+            return Entry(candidate, None, failure=said_of(error))
         compile_kernels(pipeline[-1])
         folds, notes = self._folds_of(candidate)
         found: list[Measured] = []
@@ -298,7 +299,8 @@ def run(arguments: argparse.Namespace) -> int:
     table = inputs.sample_table(table, arguments.rows, random_state=arguments.seed)
     classes, target = inputs.encode(table.y, len(table.X))
     candidates, left_out = _candidates(arguments, inputs.size_of(target, folds))
-    say(f"{name}: {len(table.X)} rows, {table.X.shape[1]} columns, {len(classes)} classes")
+    sizes = {"row": len(table.X), "column": table.X.shape[1], "class": len(classes)}
+    say(f"{name}: {', '.join(counted(n, word) for word, n in sizes.items())}")
     with shown_on_stderr() as progress:
         comparison = Comparison(
             table.X,

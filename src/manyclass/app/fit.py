@@ -22,12 +22,12 @@ from manyclass._lib.files import StrPath, check_output
 from manyclass._lib.messages import quoted
 from manyclass.app import inputs
 from manyclass.app.candidates import LIMITS, build, from_factory, seeded
-from manyclass.app.columns import column_transformer
+from manyclass.app.columns import KINDS, used_columns
 from manyclass.app.measuring import make_pipeline
 from manyclass.app.progress import bar_on_stderr
 from manyclass.app.signals import Stopped
 from manyclass.app.tables import Choices, Table, read
-from manyclass.app.terminal import notes, say
+from manyclass.app.terminal import counted, notes, say
 from manyclass.classifier import CoupledBase
 from manyclass.learners import BoostedNaiveBayes, KernelLogisticRegression
 from manyclass.scores.folds import Fold
@@ -124,7 +124,7 @@ def fit_file(
     >>> from manyclass.app.fit import fit_file
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     model = fit_file("iris", None, pathlib.Path(folder) / "iris.skops")
-    150 rows; columns: 4 number; 3 classes with 50 to 50 rows each
+    150 rows; columns: numbers (4); 3 classes with 50 rows each
     fitted svm, one-vs-one, wlw2 in ... s
     calibration: sigmoid
     scaling: StructuredScaling, 150 samples; log-loss coupled 0.14..., scaled 0.10...
@@ -201,9 +201,8 @@ def _classifier(learner: str, C: float | None, options: dict[str, Any]):
 
 def with_used_columns(table: Table) -> tuple[Table, Any]:
     """Return the columns that are of use, and the transformer that converts them."""
-    transformer = column_transformer(table.X)
-    used = {name for _, _, names in transformer.transformers for name in names}
-    return table._replace(X=table.X[[c for c in table.X.columns if c in used]]), transformer
+    X, transformer = used_columns(table.X)
+    return table._replace(X=X), transformer
 
 
 def _fit(table: Table, model: Pipeline, name: str) -> Pipeline:
@@ -245,11 +244,13 @@ def _fold(table: Table) -> Fold:
 
 def _table_line(table: Table) -> str:
     counts = Counter(table.layout.kinds[name] for name in table.X.columns).items()
-    columns = ", ".join(f"{n} {kind}" for kind, n in counts)
+    columns = ", ".join(f"{KINDS[kind]} ({n:,})" for kind, n in counts)
     sizes = table.y.value_counts()
+    fewest = "" if sizes.min() == sizes.max() else f"{sizes.min():,} to "
+    rows = fewest + counted(int(sizes.max()), "row")
     return (
-        f"{len(table.y)} rows; columns: {columns}; {len(sizes)} classes with {sizes.min()} to "
-        f"{sizes.max()} rows each"
+        f"{counted(len(table.y), 'row')}; columns: {columns}; {counted(len(sizes), 'class')} with "
+        f"{rows} each"
     )
 
 

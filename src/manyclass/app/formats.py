@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -254,8 +255,13 @@ class TextTable(TableFile):
                 f"{self.name} is not a complete gzip file. Get a fresh copy."
             ) from error
         except (ParserError, EmptyDataError, csv.Error) as error:
-            reason = " ".join(str(error).split())
-            raise ValueError(f"{self.name} is broken: {reason}. Is there an open quote?") from error
+            reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
+            row = re.fullmatch("EOF inside string starting at row (\\d+)", reason)
+            if row is not None:
+                reason = f"a quote opens near line {int(row[1]) + 1}, and never closes."
+            else:
+                reason += ". Is there an open quote?"
+            raise ValueError(f"{self.name} is broken: {reason}") from error
 
 
 def without_missing(fields: pd.Series) -> pd.Series:

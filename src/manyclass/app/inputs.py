@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedGroupKFold
 
 from manyclass._lib.messages import quoted
 from manyclass.app.candidates import Size
-from manyclass.app.columns import conform, import_pandas, kinds_of
+from manyclass.app.columns import conform, import_pandas, layout_of
 from manyclass.app.report import listed, one_line
 from manyclass.scores import folds
 from manyclass.scores.folds import Fold
@@ -35,7 +35,7 @@ def as_frame(X: Any) -> Any:
         raise ValueError(f"X has more than one column {twice[0]!r}: rename them.")
     if X.shape[0] == 0 or X.shape[1] == 0:
         raise ValueError(f"X has shape {X.shape}: at least one row and one column are needed.")
-    return conform(X, kinds_of(X))
+    return conform(X, layout_of(X))
 
 
 def encode(y: ArrayLike, n: int) -> tuple[list[Any], NDArray[np.intp]]:
@@ -204,7 +204,7 @@ def split_folds(split: Any) -> list[Fold]:
 def check_folds(cv: int) -> None:
     """Raise a ``ValueError`` if this is not a number of folds."""
     if not isinstance(cv, int | np.integer) or cv < 2:
-        raise ValueError(f"folds (cv, --folds) must be at least 2, got {quoted(cv)}.")
+        raise ValueError(f"folds (cv) must be at least 2, got {quoted(cv)}.")
 
 
 def notes_on_folds(

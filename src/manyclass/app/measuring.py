@@ -82,7 +82,7 @@ def measure(
             values = {name: METRICS[name](y[test], p) for name in metrics}
             incoherence, code, calibration = _coupling_of(fitted, X.iloc[test])
         except Exception as error:
-            return one_line(f"{type(error).__name__}: {error}")
+            return said_of(error)
     values |= {FIT: between - start, PREDICT: end - between}
     said = dict.fromkeys(
         one_line(str(w.message)) for w in caught if issubclass(w.category, UserWarning)
@@ -90,10 +90,20 @@ def measure(
     return Measured(values, p, incoherence, code, calibration, tuple(said))
 
 
+def said_of(error: Exception) -> str:
+    """Return what an error says, on one line; the type is left out where it adds nothing."""
+    name = "" if isinstance(error, ValueError) and str(error) else f"{type(error).__name__}: "
+    return one_line(f"{name}{error}")
+
+
 def _probabilities(fitted: Pipeline, X: Any, classes: NDArray) -> Floats:
     """Return the probabilities of the classes; those that were not trained on have none."""
     if not hasattr(fitted, "predict_proba"):
-        raise ValueError("it has no predict_proba, and this compares probabilities")
+        name = type(fitted[-1]).__name__
+        better = f"CoupledClassifier({name}()) has it"
+        if isinstance(fitted[-1], CoupledBase):
+            better = "choose a coupling rule as its combiner"
+        raise ValueError(f"it has no predict_proba, and this compares probabilities: {better}")
     found = np.asarray(fitted.predict_proba(X), dtype=np.float64)
     if found.ndim != 2 or len(found) != len(X) or found.shape[1] != len(fitted.classes_):
         raise ValueError(f"predict_proba has shape {found.shape}, not {(len(X), len(classes))}")

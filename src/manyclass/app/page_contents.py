@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass import __version__
+from manyclass.app.columns import KINDS
 from manyclass.app.exports import Export
 from manyclass.app.leaderboard import BEHIND, Entry, Leaderboard
 from manyclass.app.report import as_text, listed, short_names
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
-KINDS = {"number": "numbers", "category": "categories", "bool": "yes or no", "date": "dates"}
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from manyclass.app.fit import quality
 from manyclass.app.formats import TableFile, TextTable, without_missing
 from manyclass.app.progress import bar_on_stderr
 from manyclass.app.tables import Choices
-from manyclass.app.terminal import notes, say, shown
+from manyclass.app.terminal import counted, notes, say, shown
 from manyclass.app.writing import STDOUT, check_name, writer
 from manyclass.storage import load_model, read_metadata
 
@@ -266,9 +266,11 @@ class _Scores:
         true, labels = (np.concatenate([part[i] for part in self.parts]) for i in (0, 1))
         with_p = self.parts[0][2] is not None
         p = np.concatenate([part[2] for part in self.parts]) if with_p else None
-        rest = f"; {self.others} rows have no class that it knows" if self.others else ""
+        rest = (
+            f"; {counted(self.others, 'row')} without a class of the model" if self.others else ""
+        )
         line = quality(self.model, true, labels, p)
-        say(f"on {rows} rows with {self.target!r}: {line}{rest}", sys.stderr)
+        say(f"on {counted(rows, 'row')} with {self.target!r}: {line}{rest}", sys.stderr)
 
 
 def _as_written(label: Any) -> str:
@@ -333,5 +335,5 @@ def run(arguments: argparse.Namespace) -> int:
             choices=Choices.of(arguments),
         )
     if arguments.output != STDOUT:
-        say(f"wrote {n} rows to {arguments.output}", sys.stderr)
+        say(f"wrote {counted(n, 'row')} to {arguments.output}", sys.stderr)
     return 0

@@ -150,6 +150,7 @@ def run_command(
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             return 0
         except BaseException as error:
+            handler.stop()  # an exception that was dealt with would look lost
             # After a signal, whatever comes out is its doing: libraries wrap it in their errors,
             # and so does Python while a class is defined.
             if handler.last is not None or _is_interrupt(error) or _is_interrupt(error.__cause__):
@@ -171,7 +172,9 @@ def _say_error(error: BaseException, name: str) -> int:
     if isinstance(error, MemoryError):
         _print(f"{name}: there is not enough memory. Use fewer rows, columns or processes.")
     elif isinstance(error, ImportError | OSError | ValueError):
-        _print(f"{name}: {error}")
+        from manyclass.app.terminal import in_words_of_the_command_line
+
+        _print(f"{name}: {in_words_of_the_command_line(str(error))}")
     elif "start new thread" in str(error):
         _print(f"{name}: the system starts no more threads. Raise its limits.")
     else:

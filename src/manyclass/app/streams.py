@@ -103,11 +103,11 @@ def _standard_input() -> Stream:
     """Copy the standard input to a file without a name, which vanishes with the process."""
     if sys.stdin is None or sys.stdin.isatty():
         raise ValueError("the table - is the standard input: send one, as in cat table.csv | ...")
-    # Kept open for the whole process: the table is read several times.
-    copy = tempfile.TemporaryFile()
-    shutil.copyfileobj(sys.stdin.buffer, copy)
-    copy.seek(0)
-    head = copy.read(8)
+    with tempfile.TemporaryFile() as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+        copy.flush()
+        kept = os.dup(copy.fileno())  # the table is read several times
+    head = io.BufferedReader(_Again(kept)).read(8)
     if not head:
         raise ValueError("the standard input is empty.")
     suffix = next((kind for mark, kind in MAGIC.items() if head.startswith(mark)), ".csv")
@@ -115,7 +115,7 @@ def _standard_input() -> Stream:
         suffix = ".xlsx"
 
     def again() -> IO[bytes]:
-        return io.BufferedReader(_Again(copy))
+        return io.BufferedReader(_Again(kept))
 
     if head.startswith(b"\x1f\x8b"):
         return Stream("the standard input", ".csv", lambda: _unpacked(again()))
@@ -125,8 +125,8 @@ def _standard_input() -> Stream:
 class _Again(io.RawIOBase):
     """A file that is read from its beginning, whatever others read of it."""
 
-    def __init__(self, file: Any):
-        self._file, self._place = file, 0
+    def __init__(self, number: int):
+        self._number, self._place = number, 0
 
     def readable(self) -> bool:
         return True
@@ -136,11 +136,13 @@ class _Again(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place}.get(whence)
-        self._place = offset + (self._file.seek(0, os.SEEK_END) if start is None else start)
+        end = os.lseek(self._number, 0, os.SEEK_END) if start is None else start
+        self._place = offset + end
         return self._place
 
     def readinto(self, buffer: Any) -> int:
-        self._file.seek(self._place)
-        read: int = self._file.readinto(buffer)
-        self._place += read
-        return read
+        os.lseek(self._number, self._place, os.SEEK_SET)
+        found = os.read(self._number, len(buffer))
+        buffer[: len(found)] = found
+        self._place += len(found)
+        return len(found)

@@ -14,7 +14,7 @@ from manyclass.app.columns import Layout, conform, import_pandas, layout_of
 from manyclass.app.formats import TableFile, open_table
 from manyclass.app.suspicious_columns import identifiers, leaks
 from manyclass.app.target import find_target, read_labels
-from manyclass.app.terminal import joined, shown
+from manyclass.app.terminal import counted, joined, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -228,14 +228,14 @@ def _without_row_numbers(frame: pd.DataFrame, name: str, keep: Collection[str]) 
     nameless = [column for column in frame.columns if NAMELESS.fullmatch(column)]
     if nameless:
         warn(
-            f"{name} has {len(nameless)} column(s) without a name. They look like row numbers and "
-            "are left out. Name them to use them."
+            f"{name} has {counted(len(nameless), 'column')} without a name. Such columns look like "
+            "row numbers, and are left out. Name them to use them."
         )
     frame = frame.drop(columns=nameless)
     found = identifiers(frame, keep=keep)
     if found and len(found) < frame.shape[1]:
         listed = joined([f"{column!r} ({why})" for column, why in found.items()])
-        warn(f"columns left out: {listed}. --numeric COLUMN keeps one.")
+        warn(f"columns left out: {listed}. --numeric NAME keeps one.")
         frame = frame.drop(columns=list(found))
     elif found:
         warn(f"{shown(found)} looks like a row number: it will not help with new rows.")

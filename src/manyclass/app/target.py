@@ -17,27 +17,40 @@ if TYPE_CHECKING:
 
 TARGETS = ("target", "class", "label", "y")
 """Usual names of the column of classes."""
+FRACTION = re.compile(r"-?\d+\.\d+")
 INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")  # as Python writes it, within 64 bits
 
 
 def find_target(names: list[str], target: str | None, path: str) -> str:
     """Return the name of the column that holds the classes, given or found."""
     if target is None:
-        candidates = [name for name in names if name in TARGETS]
+        candidates = [name for name in names if name.strip().casefold() in TARGETS]
         if len(candidates) == 1:
             return candidates[0]
         found = f"has {shown(candidates)}" if candidates else f"has none of {shown(TARGETS)}"
         raise ValueError(
-            f"which column holds the classes? {path} {found}; name it with --target. Its "
-            f"columns are {shown(names)}."
+            f"which column holds the classes? {path} {found}; name it with --target. "
+            f"{_listed(names)}"
         )
     if target not in names:
         close = get_close_matches(target, names, n=3) or [
             name for name in names if name.strip().lower() == target.strip().lower()
         ]
-        hint = f"did you mean {shown(close)}?" if close else f"its columns are {shown(names)}."
-        raise ValueError(f"{path} has no column {quoted(target)} for the target: {hint}")
+        hint = f"Did you mean {shown(close)}?" if close else _listed(names)
+        raise ValueError(f"{path} has no column {quoted(target)} for the target. {hint}")
     return target
+
+
+def _listed(names: list[str]) -> str:
+    """Name the columns, and what may be wrong with the file if they look like none."""
+    if len(names) == 1:
+        return (
+            f"It has one column only, {quoted(names[0])}: check that the first line holds the "
+            "names of the columns, and name their separator with --sep."
+        )
+    fractions = any(FRACTION.fullmatch(name) for name in names)
+    hint = " The first line seems to hold data: put the names above it." if fractions else ""
+    return f"Its columns are {shown(names)}.{hint}"
 
 
 def read_labels(

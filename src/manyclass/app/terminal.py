@@ -38,6 +38,14 @@ def shown(names: Iterable[str], most: int = 12) -> str:
     return joined([repr(name) for name in names], most)
 
 
+def counted(n: int, word: str) -> str:
+    """Return a number and a word, in the plural if it is not one."""
+    plural = (
+        f"{word[:-1]}ies" if word.endswith("y") else f"{word}{'es' if word[-1] == 's' else 's'}"
+    )
+    return f"{n:,} {word if n == 1 else plural}"
+
+
 def joined(texts: list[str], most: int = 12) -> str:
     """Return texts for a message, not more than a dozen."""
     rest = f" and {len(texts) - most} more" if len(texts) > most else ""
@@ -63,13 +71,14 @@ def notes() -> Iterator[None]:
         yield
 
 
+OPTION = re.compile(r"\b(code|combiner|C|n_jobs)=('?)([\w.-]+)\2")
 TRUST = re.compile(r"load_model will refuse this model unless you trust (.*): pass trusted=.*")
 
 
 def in_words_of_the_command_line(text: str) -> str:
-    """Replace the words of Python in a note."""
+    """Replace the words of Python in a note or an error."""
     found = TRUST.fullmatch(text)
     if found is None:
-        return text
+        return OPTION.sub(r"--\1 \3", text).replace("--n_jobs", "--jobs")
     options = " ".join(f"--trust {name}" for name in found[1].split(", "))
     return f"manyclass predict will need {options}: the model holds these types of other libraries."

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 def verdict(board: Leaderboard) -> str:
     """Say which candidate to use, and how sure that is."""
     if not board.measured:
-        return "Every candidate failed. There is none to pick."
+        return "No candidate was finished: there is none to pick."
     best, pick = board.best, board.pick
     if pick is None:
         return f"Pick none: {_no_better_than_guessing(board)}"
     if len(board.measured) == 1:
-        return f"Pick {_with_value(board, best)}, the only candidate.{_baseline(board)}"
+        others = " that did not fail" if board.failed else ""
+        return f"Pick {_with_value(board, best)}, the only candidate{others}.{_baseline(board)}"
     second = board.measured[1]
     if not board.tied:
         return (
@@ -69,6 +70,8 @@ def _others(board: Leaderboard, named: Entry) -> str:
     """Name the other candidates that are tied with the best."""
     known = (named, board.best, board.measured[1] if named is board.best else named)
     more = [entry.name for entry in board.tied if entry not in known]
+    if len(more) > 3:  # a choice: a sentence, not a list
+        more = [*more[:2], f"{len(more) - 2} more"]
     return f" Nor can {listed(more, 'or')} be told from the best." if more else ""
 
 
