@@ -14,7 +14,7 @@ export MANYCLASS_DATA
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long coverage bench fuzz docs lint format clean
+.PHONY: help demo test test-long coverage bench fuzz mutate soak docs lint format clean
 
 help: ## Print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -45,9 +45,17 @@ coverage: $(VENV)/.installed-test ## Lines and branches of the package that test
 	$(BIN)/python -m coverage report --skip-covered --skip-empty
 	@echo "lines and branches covered: $$($(BIN)/python -m coverage report --format=total) %"
 
-fuzz: $(VENV)/.installed-fuzz ## A million hostile inputs, and damaged files (about 20 minutes)
+fuzz: $(VENV)/.installed-fuzz ## A million hostile inputs, damaged files, interrupts (an hour)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz --inputs 1000000
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz.readers_atheris
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz.stored_models
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz.interrupts
+
+mutate: $(VENV)/.installed-test ## Change one place of the code at a time: do tests fail? (long)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz.mutants --number 120
+
+soak: $(VENV)/.installed-test ## Ten minutes of work in threads: does anything grow?
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.soak --minutes 10
 
 docs: $(VENV)/.installed-docs ## Build the documentation, warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

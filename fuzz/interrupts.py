@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -22,11 +23,14 @@ from typing import NamedTuple
 SHARED = Path("/dev/shm")
 PYTHON_STARTS = 0.15
 """Seconds in which Python itself starts: nobody can keep it from printing a traceback then."""
+PATHS = (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", ""))
+"""Where Python finds the experiments, which are no part of the package."""
 COMMANDS = {
-    "compare": "compare wine --only logistic,coupled-svc,forest --folds 3 --report r.html",
-    "compare-jobs": "compare wine --only logistic,forest,coupled-svc --folds 3 --jobs 2",
-    "fit": "fit digits -o new.skops --force",
-    "predict": "predict model.skops big.csv -o out.csv --block-rows 500",
+    "compare": "manyclass compare wine --only forest,coupled-svc --folds 3 --report r.html",
+    "compare-jobs": "manyclass compare wine --only logistic,forest,coupled-svc --folds 3 --jobs 2",
+    "fit": "manyclass fit digits -o new.skops --force",
+    "predict": "manyclass predict model.skops big.csv -o out.csv --block-rows 500",
+    "experiments": "experiments run hastie1998-figure1 --jobs 2 --output runs",
 }
 
 
@@ -43,17 +47,18 @@ def prepare(folder: Path) -> None:
     import numpy as np
     from sklearn.datasets import load_iris
 
-    run(["fit", "iris", "-o", "model.skops", "--folds", "0"], folder).wait()
+    run("manyclass fit iris -o model.skops --folds 0", folder).wait()
     frame = load_iris(as_frame=True).data
     frame.loc[np.tile(frame.index, 400)].to_csv(folder / "big.csv", index=False)
     (folder / "out.csv").write_text("before")
 
 
-def run(words: list[str], folder: Path) -> subprocess.Popen[str]:
+def run(command: str, folder: Path) -> subprocess.Popen[str]:
     """Start a command in a process group of its own, as a shell does."""
     return subprocess.Popen(
-        [sys.executable, "-m", "manyclass", *words],
+        [sys.executable, "-m", *command.split()],
         cwd=folder,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in PATHS if path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -64,8 +69,7 @@ def run(words: list[str], folder: Path) -> subprocess.Popen[str]:
 
 def interrupt(name: str, number: int, after: float, folder: Path, patience: float) -> Outcome:
     """Interrupt a command after some seconds, and return what is wrong."""
-    before = set(SHARED.glob("joblib_*"))
-    process = run(COMMANDS[name].split(), folder)
+    process = run(COMMANDS[name], folder)
     time.sleep(after)
     if number == signal.SIGINT:
         os.killpg(process.pid, number)  # as a terminal does
@@ -79,11 +83,11 @@ def interrupt(name: str, number: int, after: float, folder: Path, patience: floa
     faults = [] if "Traceback" not in said else ["traceback"]
     wanted = {0, -number if number == signal.SIGKILL else 128 + number}
     faults += [] if process.returncode in wanted else [f"exit code {process.returncode}"]
-    faults += _left(process.pid, folder, before, killed=number == signal.SIGKILL)
+    faults += _left(process.pid, folder, killed=number == signal.SIGKILL)
     return Outcome(process.returncode, said, faults)
 
 
-def _left(group: int, folder: Path, before: set[Path], *, killed: bool) -> list[str]:
+def _left(group: int, folder: Path, *, killed: bool) -> list[str]:
     """Return what is left: processes of the group, files in shared memory, parts of outputs."""
     faults = []
     deadline = time.monotonic() + 20
@@ -93,11 +97,22 @@ def _left(group: int, folder: Path, before: set[Path], *, killed: bool) -> list[
         os.killpg(group, signal.SIGKILL)
         faults.append("processes")
     if killed:
-        run(["predict", "model.skops", "big.csv", "-o", "out.csv"], folder).communicate()
-    if set(SHARED.glob("joblib_*")) - before:
+        run("manyclass predict model.skops big.csv -o out.csv --force", folder).communicate()
+    if [
+        path
+        for path in SHARED.iterdir()
+        if re.search(rf"(joblib|loky).*[_-]{group}[_-]", path.name)
+    ]:
         faults.append("shared memory")
+    faults += [f"{path} is cut" for path in folder.glob("runs/*/results.csv") if not _whole(path)]
     parts = [path.name for path in folder.iterdir() if path.name.startswith(".out.csv.")]
     return [*faults, *(["parts"] if parts else [])]
+
+
+def _whole(path: Path) -> bool:
+    """Tell whether all rows but the last are complete; the next run drops the last if it is not."""
+    *finished, _ = path.read_text().split("\n")
+    return len({line.count(",") for line in finished}) <= 1
 
 
 def _lives(group: int) -> bool:
