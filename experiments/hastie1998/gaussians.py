@@ -27,7 +27,7 @@ READINGS: dict[Reading, str] = {
 }
 SIZES: dict[str, dict[str, int]] = {
     "quick": {"simulations": 3, "train_per_class": 40, "test_per_class": 50, "further": 2},
-    "paper": {"simulations": 20, "train_per_class": 100, "test_per_class": 200, "further": 780},
+    "paper": {"simulations": 20, "train_per_class": 100, "test_per_class": 200, "further": 448},
 }
 FURTHER = "deviations, further simulations"
 MOST_NEIGHBORS = 25

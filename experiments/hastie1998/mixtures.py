@@ -41,7 +41,7 @@ SIZES = {
 }
 AT_ONCE = 50  # further populations of a task
 FURTHER_TEST = 5000  # test samples per class of the further populations
-TASKS_OF_PAIRS = {"quick": (1, 5), "paper": (60, 500)}  # of Figure 1: tasks, populations of each
+TASKS_OF_PAIRS = {"quick": (1, 5), "paper": (41, 500)}  # of Figure 1: tasks, populations of each
 DATA, FURTHER = "three mixtures", "three mixtures, further populations"
 PAIRS_ALONE = "three mixtures, votes and coupling alone"
 COUPLED, WINS = "LDA pairs, coupled", "LDA pairs, max-wins"

@@ -66,7 +66,7 @@ def test_tasks_are_named_once_and_can_be_sent(figure, scale):
 
 def test_the_paper_scale_has_the_paper_s_sizes():
     tasks = FIGURES["figure3"].tasks("paper")
-    assert len(tasks) == 2 * 20 + 780
+    assert len(tasks) == 2 * 20 + 448
     assert {task.arguments[-2:] for task in tasks} == {(100, 200)}
     first = [task for task in FIGURES["figure1"].tasks("paper") if task.data == mixtures.DATA]
     assert {task.arguments[2] for task in first} == {600 // 3}
@@ -300,7 +300,7 @@ def test_the_kind_of_evidence_that_decides_whether_errors_are_halved():
     assert by_votes.holds is False
     by_distances = halves.decide(gaussian_rows({coupled["J-NN by distances"]: 0.24}))
     assert by_distances.holds
-    assert "J-NN by distances 0.80 (0.80 to 0.80)" in by_distances.evidence
+    assert "J-NN by distances 0.800 (0.800 to 0.800)" in by_distances.evidence
 
 
 def test_small_simulations_do_not_decide():

@@ -27,7 +27,7 @@ def rows(name: str):
 def test_the_list_of_claims_that_hold_is_as_the_results_are(experiment, claim):
     verdict = claim.decide(rows(experiment.name))
     assert (verdict.holds is True) == (claim.text in listed().get(experiment.name, [])), (
-        f"it {verdict}. If that is meant, run python experiments/long/tracked.py"
+        f"it {verdict}. If that is meant, run python -m experiments.long.tracked"
     )
 
 
