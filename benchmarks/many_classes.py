@@ -1,8 +1,8 @@
 """How times, memory and log-loss grow with the number of classes and columns.
 
-    python -m benchmarks many-classes        # one-vs-one and random codes
+    python -m benchmarks many-classes        # one-vs-one
+    python -m benchmarks random-codes        # sparse random codes
     python -m benchmarks class-trees         # class trees and the multinomial model
-    python -m benchmarks extreme-classes     # the five best of up to 10,000 classes
     python -m benchmarks class-trees-sets    # class trees and one-vs-one, three sets, two learners
 
 The classes are words of two or three letters. The features of the letters are put side by side, so
@@ -23,7 +23,7 @@ import warnings
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.multiclass import OneVsOneClassifier, OutputCodeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -34,32 +34,33 @@ from manyclass import CoupledClassifier, codes, couple
 from manyclass.codes import ClassTrees
 
 N_TEST = 2000
-# Code, letters of the alphabet, letters of a word, training rows of a class.
-SIZES = (
-    ("one-vs-one", 7, 2, 40),
-    ("one-vs-one", 10, 2, 40),
-    ("one-vs-one", 14, 2, 40),
-    ("sparse-random", 14, 2, 40),
-    ("sparse-random", 22, 2, 20),
-    ("sparse-random", 10, 3, 20),
-)
+# Letters of the alphabet, letters of a word, training rows of a class.
+SIZES = {
+    "one-vs-one": ((7, 2, 40), (10, 2, 40), (14, 2, 40)),
+    "sparse-random": ((14, 2, 40), (22, 2, 20), (10, 3, 20)),
+    "class-trees": ((7, 2, 40), (14, 2, 40), (10, 3, 20)),
+}
 PEERS = {"one-vs-one": "OneVsOneClassifier", "sparse-random": "OutputCodeClassifier"}
 
 
-def words(alphabet: int, length: int, n_of_class: int):
-    """Make words of letters from the data set; returns X_train, X_test, y_train, y_test."""
+def words(alphabet: int, length: int, n_of_class: int, n_words: int | None = None):
+    """Make words of letters from the data set; returns X_train, X_test, y_train, y_test.
+
+    The classes are all words, or ``n_words`` of them at random.
+    """
     data = datasets.load("letter")
     rng = np.random.default_rng(0)
     _, letters = np.unique(data.y, return_inverse=True)
     by_letter = [rng.permutation(np.flatnonzero(letters == a)) for a in range(alphabet)]
-    k = alphabet**length
+    k = n_words or alphabet**length
+    chosen = np.arange(k) if n_words is None else rng.permutation(alphabet**length)[:k]
 
     def draw(y, first, last):
         """Spell the words from the given part of the rows of each letter."""
-        spelling = np.stack(np.unravel_index(y, (alphabet,) * length), axis=1)
+        spelling = np.stack(np.unravel_index(chosen[y], (alphabet,) * length), axis=1)
         pools = [rows[int(first * len(rows)) : int(last * len(rows))] for rows in by_letter]
-        chosen = np.array([[rng.choice(pools[a]) for a in word] for word in spelling])
-        return data.X[chosen].reshape(len(y), -1).astype(np.float64)
+        rows = np.array([[rng.choice(pools[a]) for a in word] for word in spelling])
+        return data.X[rows].reshape(len(y), -1).astype(np.float64)
 
     y, y_test = np.repeat(np.arange(k), n_of_class), rng.integers(k, size=N_TEST)
     X, X_test = draw(y, 0.0, 0.7), draw(y_test, 0.7, 1.0)
@@ -123,16 +124,16 @@ def costs(task) -> tuple[float, float]:
     return time.process_time() - start, rise
 
 
-def elsewhere(*arguments) -> dict[str, float]:
+def elsewhere(*arguments, module: str = "benchmarks.many_classes") -> dict[str, float]:
     """Measure in another process."""
-    command = [sys.executable, "-m", "benchmarks.many_classes", *map(str, arguments)]
+    command = [sys.executable, "-m", module, *map(str, arguments)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def growth() -> list[list[str]]:
+def growth(code: str) -> list[list[str]]:
     rows = []
-    for code, alphabet, length, n_of_class in SIZES:
+    for alphabet, length, n_of_class in SIZES[code]:
         for name in ("CoupledClassifier", PEERS[code], "LogisticRegression"):
             found = elsewhere(name, code, alphabet, length, n_of_class)
             print(f"    {code} {alphabet**length} {name} {found}", file=sys.stderr, flush=True)
@@ -157,14 +158,10 @@ def as_row(name: str, code: str, k: int, found: dict[str, float]) -> list[str]:
     ]
 
 
-# Letters of the alphabet, letters of a word, training rows of a class.
-TREE_SIZES = ((7, 2, 40), (14, 2, 40), (10, 3, 20))
-
-
 def trees() -> list[list[str]]:
     """Compare class trees with the multinomial model, with default parameters."""
     rows = []
-    for alphabet, length, n_of_class in TREE_SIZES:
+    for alphabet, length, n_of_class in SIZES["class-trees"]:
         sizes, k = (alphabet, length, n_of_class), alphabet**length
         ours = elsewhere("CoupledClassifier", "class-trees", *sizes)
         theirs = elsewhere("LogisticRegression", "", *sizes)
@@ -193,76 +190,33 @@ def sets(seeds: tuple[int, ...] = (0, 1)) -> list[list[str]]:
     """Compare class trees with one-vs-one on random splits of training parts."""
     warnings.simplefilter("ignore")
     warm_up()
+    trees = {n: ClassTrees(n_trees=n) for n in (1, 4)}
     rows = []
     for name in ("letter", "pendigits", "usps"):
         for learner in (LinearSVC(), GaussianNB()):
-            found = {code: [0.0, 0.0] for code in ("one-vs-one", "class-trees")}
+            losses, seconds = dict.fromkeys((0, *trees), 0.0), dict.fromkeys((0, *trees), 0.0)
             for seed in seeds:
                 X, X_test, y, y_test = part_of(name, 2000, seed)
-                for code, sums in found.items():
+                for n, code in {0: "one-vs-one", **trees}.items():
                     model = CoupledClassifier(learner, code=code, random_state=0)
                     start = time.process_time()
                     model.fit(X, y)
-                    sums[1] += time.process_time() - start
-                    sums[0] += log_loss(y_test, model.predict_proba(X_test)) / len(seeds)
-            (pairs, pairs_s), (ours, ours_s) = found.values()
-            row = [name, type(learner).__name__, f"{pairs:.3f}", f"{ours:.3f}"]
-            rows.append([*row, f"{ours / pairs:.2f}", f"{ours_s / pairs_s:.2f}"])
+                    seconds[n] += time.process_time() - start
+                    losses[n] += log_loss(y_test, model.predict_proba(X_test)) / len(seeds)
+            row = [name, type(learner).__name__, *(f"{loss:.3f}" for loss in losses.values())]
+            row += [f"{losses[n] / losses[0]:.2f}" for n in trees]
+            rows.append(row + [f"{seconds[n] / seconds[0]:.2f}" for n in trees])
             print(f"    {rows[-1]}", file=sys.stderr, flush=True)
     return rows
 
 
-SETS_HEADER = ["set", "learner", "log-loss, one-vs-one", "log-loss, class trees"]
-SETS_HEADER += ["ratio of log-loss", "ratio of fit s"]
-
-
-# Letters of a word, of ten: 10 to 10,000 classes with 5 training rows each.
-LENGTHS = (1, 2, 3, 4)
-EXTREME = {
-    "class tree": lambda: CoupledClassifier(code=ClassTrees(n_trees=1), cv=None, random_state=0),
-    "multinomial": lambda: LogisticRegression(max_iter=300),
-    "one-vs-rest": lambda: OneVsRestClassifier(LogisticRegression()),
-}
-
-
-def extreme(most: int = 1000) -> list[list[str]]:
-    """Measure the five best classes; the peers up to ``most`` classes."""
-    rows = []
-    for length in LENGTHS:
-        for name in EXTREME:
-            if name == "class tree" or 10**length <= most:
-                found = elsewhere("top", name, length)
-                print(f"    {10**length} {name} {found}", file=sys.stderr, flush=True)
-                cells = [f"{found[key]:.1f}" for key in ("fit s", "fit MB")]
-                cells += [f"{found['predict us']:.0f}", f"{max(found['predict MB'], 0):.0f}"]
-                rows.append([str(10**length), name, *cells, f"{100 * found['missed']:.1f}"])
-    return rows
-
-
-def measure_top(name: str, length: int) -> dict[str, float]:
-    """Fit, and find the five best classes, in this process."""
-    warnings.simplefilter("ignore")
-    warm_up()
-    X, X_test, y, y_test = words(10, length, 5)
-    small = EXTREME["class tree"]().fit(X[:50], y[:50])
-    small.predict_top(X[:50])  # compiled
-    model = EXTREME[name]()
-    fit_s, fit_mb = costs(lambda: model.fit(X, y))
-
-    def best():
-        if name == "class tree":
-            return model.predict_top(X_test, 5)[0]
-        return model.classes_[np.argsort(-model.predict_proba(X_test), axis=1)[:, :5]]
-
-    best()
-    predict_s, predict_mb = costs(best)
-    missed = float((best() != y_test[:, None]).all(axis=1).mean())
-    found = {"fit s": fit_s, "fit MB": fit_mb, "predict us": 1e6 * predict_s / len(X_test)}
-    return found | {"predict MB": predict_mb, "missed": missed}
-
-
-EXTREME_HEADER = ["k", "model", "fit s", "fit MB", "predict a row, us", "predict MB"]
-EXTREME_HEADER += ["not among the best five %"]
+SETS_HEADER = ["set", "learner", "log-loss, one-vs-one", "one tree", "four trees"]
+SETS_HEADER += [
+    "ratio of log-loss, one tree",
+    "four trees",
+    "ratio of fit s, one tree",
+    "four trees",
+]
 
 
 def part_of(name: str, n: int, seed: int):
@@ -289,17 +243,12 @@ HEADER = [
     "log-loss",
 ]
 TABLES = {
-    "many-classes": (growth, HEADER),
+    "many-classes": (lambda: growth("one-vs-one"), HEADER),
+    "random-codes": (lambda: growth("sparse-random"), HEADER),
     "class-trees": (trees, TREE_HEADER),
-}
-PENDING = {
     "class-trees-sets": (sets, SETS_HEADER),
-    "extreme-classes": (extreme, EXTREME_HEADER),
 }
 
 if __name__ == "__main__":
     model_name, code_name, *sizes = sys.argv[1:]
-    if model_name == "top":
-        print(json.dumps(measure_top(code_name, int(sizes[0]))))
-        sys.exit()
     print(json.dumps(measure(model_name, code_name, *map(int, sizes))))
