@@ -7,8 +7,10 @@ runs them and stores their measurements.
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from experiments.runner import Experiment
+if TYPE_CHECKING:
+    from experiments.runner import Experiment
 
 PAPERS = ("hastie1998", "zadrozny2001", "wu2003", "duan2003", "liu2005", "summary")
 

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from experiments.results import SECONDS, Measurement, Results
 from manyclass._lib.files import lock, replace_file
-from manyclass.app.signals import end_with_parent
+from manyclass.app.signals import end_with_parent, starting_workers
 
 SCALES = ("quick", "paper")
 LOCK = "results.lock"  # file in a folder of results
@@ -168,7 +168,8 @@ def _run(
         initargs=(os.getpid(),),
     )
     with _progress(experiment.name, len(tasks), len(tasks) - len(open_tasks), bar) as advance:
-        answers = parallel(delayed(_measure)(experiment.name, task) for task in open_tasks)
+        with starting_workers(parallel.n_jobs):
+            answers = parallel(delayed(_measure)(experiment.name, task) for task in open_tasks)
         for rows in answers:
             results.add(rows)
             advance()

@@ -290,6 +290,7 @@ def _check_unchanged(folder: Path, paths: str) -> None:
 def _outcome(folder: Path, mutant: Mutant) -> str:
     place = folder / "src/manyclass" / mutant.file
     cache, kept, original = place.parent / "__pycache__", folder / "kept", folder / "original"
+    cache.mkdir(exist_ok=True)
     shutil.copytree(cache, kept)
     shutil.copy2(place, original)
     place.write_text(mutant.source)

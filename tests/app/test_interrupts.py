@@ -13,7 +13,7 @@ import pytest
 
 from fuzz import interrupts
 from manyclass.app import signals
-from manyclass.app.signals import end_process, run_command
+from manyclass.app.signals import end_process, run_command, starting_workers
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
 
@@ -77,6 +77,14 @@ def test_workers_that_start_after_its_end_end_at_once():
     child = "from manyclass.app.signals import end_with_parent; import time\n"
     child += "end_with_parent(1 << 30); time.sleep(60)"
     assert subprocess.run([sys.executable, "-c", child], timeout=50).returncode == 1
+
+
+def test_ctrl_c_does_not_reach_workers_that_start():
+    child = "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('alive')"
+    with starting_workers(2):
+        done = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True)
+    assert done.stdout == "alive\n"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 @pytest.mark.parametrize("error", [ValueError, SystemError, ZeroDivisionError])

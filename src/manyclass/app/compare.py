@@ -30,7 +30,7 @@ from manyclass.app.description import describe
 from manyclass.app.leaderboard import Entry, Leaderboard
 from manyclass.app.measuring import Measured, compile_kernels, make_pipeline, measure, said_of
 from manyclass.app.report import one_line
-from manyclass.app.signals import Stopped, end_with_parent
+from manyclass.app.signals import Stopped, end_with_parent, starting_workers
 from manyclass.app.terminal import counted, in_words_of_the_command_line, notes, say
 from manyclass.scores.folds import Fold
 
@@ -213,7 +213,9 @@ class Comparison:
             if not failures
         )
         start = time.perf_counter()
-        for fold, outcome in enumerate(parallel(tasks), start=1):
+        with starting_workers(parallel.n_jobs):
+            outcomes = parallel(tasks)
+        for fold, outcome in enumerate(outcomes, start=1):
             seconds = time.perf_counter() - start
             if isinstance(outcome, str):
                 failures.append(outcome)

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from weakref import ref
 
 ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -209,6 +210,27 @@ def end_process(status: int) -> None:
 # ---------------------------------------------------------------------- processes and files
 
 MEMMAPS = "joblib_memmapping_folder_"
+
+
+@contextmanager
+def starting_workers(n_jobs: int) -> Iterator[None]:
+    """Start worker processes that Ctrl-C never reaches.
+
+    A terminal sends it to them, too, and :func:`end_with_parent` is called only after they have
+    imported Python's modules. They inherit from this thread that the signal is blocked.
+    """
+    if n_jobs == 1 or not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from joblib.externals.loky.backend import resource_tracker as of_joblib
+
+    for tracker in (resource_tracker, of_joblib):  # they unblock the signal when they start
+        tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def end_with_parent(parent: int, poll: float = 1.0) -> None:
