@@ -507,6 +507,12 @@ def test_histograms_of_right_and_wrong():
     assert legend_texts(display)[0].startswith(f"right: {correct.sum()}, weight ")
 
 
+def test_legend_of_incoherence_is_above_the_data():
+    display = draw(IncoherenceDisplay.from_values(np.linspace(0, 1, 60), np.arange(60) % 2 == 0))
+    legend = display.ax_.get_legend().get_window_extent()
+    assert legend.y0 >= display.ax_.get_window_extent().y1
+
+
 def test_incoherence_of_an_estimator(digits_model):
     model, X, y = digits_model
     display = IncoherenceDisplay.from_estimator(model, X, y, name="digits")

@@ -107,8 +107,11 @@ class IncoherenceDisplay:
             self._draw_group(right, values[correct == right], weight[correct == right], kwargs)
         self.ax_.set(xlabel="incoherence", ylabel="density", xlim=(0, self.edges_[-1]))
         self.ax_.set_ylim(bottom=0)
-        self.ax_.legend(title="prediction", frameon=False)
-        drawing.set_title(self.ax_, self.name if name is None else name)
+        above = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}  # no data are there
+        self.ax_.legend(
+            title="prediction", fontsize="small", alignment="left", frameon=False, **above
+        )
+        drawing.set_title(self.ax_, self.name if name is None else name, pad=48)  # above the legend
         return self
 
     def _draw_group(self, right: bool, values: Any, weight: Any, kwargs: dict[str, Any]) -> None:
