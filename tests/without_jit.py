@@ -19,7 +19,7 @@ import sys
 import numpy as np
 import pytest
 
-SECONDS = 2  # a choice: most tests of kernels finish, and the whole run takes a few minutes
+SECONDS = 1  # a choice: most tests of kernels finish, and the whole run takes a few minutes
 CASES = 2  # a choice, for the same reason: of each test, so many cases
 TESTS = (
     "tests/combiners/coupling/test_coupling.py",
