@@ -14,7 +14,7 @@ export MANYCLASS_DATA
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long coverage bench fuzz mutate soak docs lint format clean
+.PHONY: help demo test test-long test-peers coverage bench fuzz mutate soak docs lint format clean
 
 help: ## Print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -30,6 +30,11 @@ test: lint $(VENV)/.installed-test ## Lint, types, tests and doctests
 
 test-long: $(VENV)/.installed-test ## Check the papers' claims that hold (some minutes)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto experiments/long
+
+test-peers: export OMP_NUM_THREADS = 1
+test-peers: export OPENBLAS_NUM_THREADS = 1
+test-peers: $(VENV)/.installed-test ## scikit-learn's own tests with our classes in place of its
+	$(BIN)/python tests/peers
 
 # A few cases of each test reach the lines of all. Compiled code is invisible to coverage: the tests
 # of kernels run a second time with the kernels as plain Python (tests/without_jit.py); the lines of
