@@ -21,15 +21,18 @@ def finite(f: Sequence[float]) -> list[float]:
     return [min(max(float(x), -1e300), 1e300) for x in f]
 
 
-def max_wins(f: Sequence[float], code: Code) -> list[float]:
-    votes = [0.0] * len(code)
-    for c in range(len(code)):
-        for b in range(code.shape[1]):
-            if code[c, b] != 0 and f[b] == 0:
-                votes[c] += 0.5
-            elif (code[c, b] > 0) == (f[b] > 0) and code[c, b] != 0:
-                votes[c] += 1.0
-    return votes
+def max_wins(f: Sequence[float], code: Code) -> tuple[list[float], list[float]]:
+    """Return the scores, and an upper bound of their rounding errors."""
+    f = finite(f)
+    scores, errors, part = [], [], 6 if 0 in f else 3
+    for row in code:
+        ys = [int(m) * x for m, x in zip(row, f, strict=True) if m != 0]
+        votes = sum(1.0 if y > 0 else 0.5 if y == 0 else 0.0 for y in ys)
+        total, error = math.fsum(ys), 1e-14 * math.fsum(abs(y) for y in ys)
+        scores.append(votes + total / (abs(total) + 1) / part)
+        least = max(abs(total) - error, 0.0) + 1
+        errors.append(1e-14 + error / least / least)
+    return scores, errors
 
 
 def winner_takes_all(f: Sequence[float], code: Code) -> list[float]:

@@ -73,8 +73,10 @@ class LabelDecoder(Combiner):
 class MaxWins(LabelDecoder):
     """Max-wins voting over the pairs of classes (one-vs-one).
 
-    The score is the number of pairs that a class wins; a margin of 0 gives half a
-    vote to each side.
+    The score is the number of pairs that a class wins; a margin of 0 gives half a vote to each
+    side. Between classes with equally many votes, the sum s of their margins decides: to the votes,
+    s / (3 (abs(s) + 1)) is added, as in :class:`~sklearn.multiclass.OneVsOneClassifier`. Only if
+    these are equal as well is the choice random.
 
     Parameters
     ----------
@@ -90,8 +92,8 @@ class MaxWins(LabelDecoder):
     >>> import numpy as np
     >>> from manyclass.codes import one_vs_one
     >>> from manyclass.combiners.decoding import MaxWins
-    >>> MaxWins().combine(np.array([[0.2, -1.0, -3.0]]), one_vs_one(3)).values
-    array([[1., 0., 2.]])
+    >>> MaxWins().combine(np.array([[0.2, -1.0, -3.0]]), one_vs_one(3)).values.round(2)
+    array([[ 0.85, -0.25,  2.27]])
     """
 
     key = "max-wins"
@@ -99,8 +101,21 @@ class MaxWins(LabelDecoder):
 
     def _scorer(self, code: Code) -> Scorer:
         signed = csr_array(code.astype(np.float64))
-        n_used = np.count_nonzero(code, axis=1)[:, None]
-        return lambda f: (n_used + signed @ np.sign(f)) / 2
+        sides, n_used = abs(signed), np.count_nonzero(code, axis=1)[:, None]
+        noise = _relative_noise(code)
+
+        def score(f: Array) -> Array:
+            votes = (n_used + signed @ np.sign(f)) / 2
+            # Half votes are further apart than two of these terms.
+            part = np.where((f == 0).any(axis=0), 6.0, 3.0)
+            total, error = signed @ f, noise * (sides @ np.abs(f))
+            term = total / (np.abs(total) + 1.0) / part
+            least = np.maximum(np.abs(total) - error, 0.0) + 1.0
+            leading = votes == votes.max(axis=0)
+            level = _level(np.where(leading, term, -np.inf), noise + error / least / least / part)
+            return votes + np.where(leading, level, term)
+
+        return score
 
 
 @register
