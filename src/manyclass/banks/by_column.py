@@ -25,6 +25,7 @@ from manyclass._lib.rows import (
 )
 from manyclass._lib.sklearn import check_fit_params, n_samples
 from manyclass.banks.base import ConstantModel, PairwiseModel, check_square, overwrites, read_once
+from manyclass.banks.liblinear import check_range
 from manyclass.banks.limits import Limits
 from manyclass.banks.logistic import fit_logistic, is_fitted_by_newton
 from manyclass.banks.repeats import distinct_rows
@@ -166,8 +167,9 @@ def _fit_column(estimator, X, y, column, rows, params, pairwise: bool, newton: b
         return ConstantModel(bool(present[0]))
     if newton:
         return fit_logistic(estimator, X[rows], target)
-    sliced = check_fit_params(X, params, rows)
-    fitted = estimator.fit(own_part(estimator, X, rows, pairwise), target, **sliced)
+    sliced, own = check_fit_params(X, params, rows), own_part(estimator, X, rows, pairwise)
+    check_range(estimator, own, sliced.get("sample_weight"))
+    fitted = estimator.fit(own, target, **sliced)
     return PairwiseModel(fitted, rows) if pairwise else fitted
 
 

@@ -23,6 +23,7 @@ from manyclass.banks.base import (
 )
 from manyclass.banks.by_column import own_part, set_seed
 from manyclass.banks.kinds import ScoreKind
+from manyclass.banks.liblinear import check_range
 
 
 class NativeBank(Bank):
@@ -91,7 +92,9 @@ def fit_native(
         model = DummyClassifier().fit(np.zeros((len(rows), 1)), y[rows])
         return NativeBank(model, kind, n_classes)
     params = check_fit_params(X, dict(fit_params or {}), rows)
-    model.fit(own_part(model, X, rows, pairwise), y[rows], **params)
+    own = own_part(model, X, rows, pairwise)
+    check_range(model, own, params.get("sample_weight"))
+    model.fit(own, y[rows], **params)
     return NativeBank(PairwiseModel(model, rows) if pairwise else model, kind, n_classes)
 
 
