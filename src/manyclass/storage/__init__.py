@@ -37,7 +37,10 @@ from manyclass.storage._schema import NotLoaded
 from manyclass.storage._signature import check_signature, signed
 from manyclass.storage.identifiers import TRUSTED, full_name
 
-__all__ = ["TRUSTED", "load_model", "read_metadata", "save_model"]
+__all__ = ["SKOPS_TYPES", "TRUSTED", "load_model", "read_metadata", "save_model"]
+
+SKOPS_TYPES: list[str] = [full_name(name) for name in TRUSTED]
+"""The types of ``TRUSTED`` by the names that skops, and hence MLflow, uses."""
 
 _NEED = "stored models need"
 
