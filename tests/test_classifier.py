@@ -230,12 +230,25 @@ class TestCalibration:
         with pytest.raises(ValueError, match="calibration must be .*'sigmoid'.*got 'platt'"):
             CoupledClassifier(calibration="platt").fit(X, y)
 
-    def test_weights_for_an_estimator_without_are_refused(self):
-        with pytest.raises(ValueError, match="KNeighborsClassifier.fit does not take it. Choose"):
-            CoupledClassifier(KNeighborsClassifier()).fit(X, y, sample_weight=np.ones(60))
-        with pytest.raises(ValueError, match="KNeighborsClassifier.fit does not take it. Choose"):
-            CoupledClassifier(KNeighborsClassifier()).fit(X, y, np.ones(60))
-        assert CoupledClassifier(KNeighborsClassifier()).fit(X, y).score(X, y) > 0.5
+    def test_weights_for_an_estimator_without_reach_the_calibration_alone(self):
+        weight = np.where(y == 0, 5.0, 0.5)
+        model = CoupledClassifier(KNeighborsClassifier(), calibration="sigmoid")
+        p = model.fit(X, y).predict_proba(X)
+        with pytest.warns(
+            UserWarning, match="KNeighborsClassifier.fit does not take sample_weight"
+        ):
+            weighted = model.fit(X, y, weight).predict_proba(X)
+        assert weighted[:, 0].mean() > 1.2 * p[:, 0].mean()
+
+    @pytest.mark.parametrize("code", ["one-vs-one", "native", "q-ary"])
+    @pytest.mark.filterwarnings("ignore:KNeighborsClassifier.fit does not take sample_weight")
+    def test_rows_of_weight_0_are_none_for_an_estimator_without_weights(self, code):
+        weight = (np.arange(60) % 3 > 0).astype(float)
+        options = {"code": code, "calibration": None, "cv": None, "scaling": None}
+        model = CoupledClassifier(KNeighborsClassifier(), **options).fit(X, y, weight)
+        used = weight > 0
+        fewer = CoupledClassifier(KNeighborsClassifier(), **options).fit(X[used], y[used])
+        assert_allclose(model.bank_.scores(X), fewer.bank_.scores(X))
 
     @pytest.mark.parametrize("wrap", [CoupledClassifier, DecisionClassifier])
     def test_weights_are_offered_only_if_the_estimator_takes_them(self, wrap):

@@ -261,3 +261,22 @@ def test_without_a_bound():
         warnings.simplefilter("error")
         limit, expected = (CoupledSVC(C=C).fit(data, labels) for C in (np.inf, 1e12))
     assert_allclose(limit.predict_proba(data), expected.predict_proba(data), atol=1e-8)
+
+
+READ_ONLY = "support_ support_vectors_ n_support_ dual_coef_ intercept_ coef_ n_iter_ probA_ probB_"
+
+
+@pytest.mark.parametrize("as_type", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("name", READ_ONLY.split())
+def test_arrays_that_are_computed_are_read_only(name, as_type):
+    value = getattr(CoupledSVC(kernel="linear", cv=2).fit(as_type(X), y), name)
+    for array in (value.data, value.indices, value.indptr) if sparse.issparse(value) else (value,):
+        with pytest.raises(ValueError, match="read-only"):
+            array[..., 0] = 99
+
+
+def test_a_missing_coef_is_explained():
+    with pytest.raises(AttributeError, match="only available with kernel='linear'"):
+        _ = CoupledSVC(cv=2).fit(X, y).coef_
+    with pytest.raises(TypeError, match="Sparse precomputed kernels are not supported: pass X.to"):
+        CoupledSVC(kernel="precomputed").fit(sparse.csr_matrix(X @ X.T), y)

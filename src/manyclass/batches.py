@@ -64,8 +64,9 @@ class Stream:
 
 def _learns_in_batches(self) -> bool:
     native = isinstance(self.code, str) and self.code == NATIVE
-    binary = not native and not is_grouped(self.code)
-    return hasattr(self._base_estimator(), "partial_fit") and binary
+    if native or is_grouped(self.code):
+        return False
+    return callable(self._base_estimator().partial_fit)  # or an error, which names the estimator
 
 
 class PartialFitMixin(RoutingMixin, Predictions):

@@ -105,6 +105,8 @@ class CoupledBase(Predictions, ABC):
         X_bank = read_by_bank(self._base_estimator(), X, plan.kind, fit_params)
         task = X_bank, y, code, classes, plan
         fit_part = self._bank_fitter(*task, fit_params, seeds, routed, len(folds))
+        if routed.get("ignored"):  # rows of weight 0 are no samples, also for such learners
+            fit_part = replace(fit_part, used=weights > 0)
         self._set_up(classes, combiner, code)
         self._set_totals(class_sizes(y, len(classes), weights))
         measure = combiner.measure()
@@ -122,6 +124,8 @@ class CoupledBase(Predictions, ABC):
             scores = plan.source.scores(self.bank_, fit_part, *data, folds, needed)
             native = self._fit_native(plan, fit_part, weights, folds)
         self.score_sources_ = None if scores is None else scores.sources
+        if get_tags(self).input_tags.pairwise:
+            self.pairwise_indices_ = [np.flatnonzero(column[y]) for column in code.T]
         if scores is not None:
             scores.check_sides(classes, needed=not plan.spares_folds, scaled=bool(plan.scaling))
         if measure is not None:
@@ -150,7 +154,8 @@ class CoupledBase(Predictions, ABC):
         if len(classes) < 2:
             raise ValueError(
                 f"y has only one class, {quoted(classes[0])}: there is nothing to distinguish. "
-                "Pass samples of at least two classes."
+                "Pass samples of at least two classes. To learn what is normal from one class, "
+                "use OneClassSVM or IsolationForest."
             )
         return X, indices, classes
 
@@ -234,6 +239,7 @@ class CoupledBase(Predictions, ABC):
         self.calibration_, self.reliability_ = None, None
         self.native_, self.native_calibration_ = None, None
         self.scaling_, self.least_proba_ = None, np.zeros(len(classes))
+        self.pairwise_indices_ = None
         self.report_ = CalibrationReport()
 
     def _set_totals(self, class_totals: Floats) -> None:
@@ -331,9 +337,7 @@ class CoupledBase(Predictions, ABC):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        base = get_tags(self._base_estimator())
-        for name in ("sparse", "allow_nan", "categorical", "pairwise"):
-            setattr(tags.input_tags, name, getattr(base.input_tags, name))
+        tags.input_tags = get_tags(self._base_estimator()).input_tags
         return tags
 
 
@@ -348,7 +352,9 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
     ----------
     estimator : binary classifier, default=None
         Needs ``predict_proba`` or ``decision_function``. ``None`` means
-        :class:`~sklearn.linear_model.LogisticRegression`. A fitted model in a
+        :class:`~sklearn.linear_model.LogisticRegression`. ``gamma="scale"`` of SVC and NuSVC is
+        resolved once, on all rows, so that all columns share a kernel; a pipeline is fitted on the
+        rows of its column, and resolves it there. A fitted model in a
         :class:`~sklearn.frozen.FrozenEstimator` is calibrated as it is, on samples that it was
         not fitted on: two classes, or any number with ``code="native"``.
     code : str, array-like of shape (k, l), callable or object, default="one-vs-one"
@@ -403,8 +409,15 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         The code matrix.
     estimators_ : list of l fitted binary classifiers
         Class 1 is the positive side of the column. Kernel machines are stored together:
-        their entries are views with ``decision_function``, ``predict`` and the fitted
-        attributes of the machine, and cannot be cloned.
+        their entries are views with the methods, parameters and fitted attributes of the
+        machine. Their arrays are read-only, and their clone is an unfitted ``estimator``.
+    n_classes_ : int
+        Number k of classes.
+    code_book_ : ndarray of shape (k, l)
+        The same as ``code_``, by the name of ``OutputCodeClassifier``.
+    pairwise_indices_ : list of l int arrays, or None
+        Rows of the training data that take part in each column, if X is a kernel or distance
+        matrix; as in ``OneVsOneClassifier``.
     combiner_ : Combiner
         The combiner in use.
     weights_ : ndarray of shape (l,)
@@ -482,8 +495,10 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
             Weights, used by the estimator, the calibration and the scaling. They are
             counts of samples: a weight of 2 is a copy, and weights that sum to 1 mean one
             sample in all, which is too little to calibrate on. If weights only express
-            importance, scale them to sum to n. They need an estimator whose ``fit`` takes
-            them, or metadata routing, where the estimator gets them only if it requests them.
+            importance, scale them to sum to n. Folds and leave-one-out leave out a sample with
+            its whole weight. If the estimator's ``fit`` does not take weights, only the
+            calibration and the scaling use them, with a warning; rows of weight 0 are left
+            out. With metadata routing, the estimator gets them only if it requests them.
         **fit_params : dict
             Further arguments for the estimator's ``fit`` and the splitter, by
             metadata routing if that is enabled.
@@ -501,4 +516,4 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         return {"verbose": self.verbose}
 
     def _route(self, estimator, labels, sample_weight, fit_params) -> Bunch:
-        return self._route_fit(sample_weight, fit_params)
+        return self._route_fit(sample_weight, fit_params, may_ignore=True)

@@ -12,11 +12,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from manyclass._lib.arrays import Code, Floats
+from manyclass._lib.arrays import Code, Floats, Places, read_only
 from manyclass._lib.compiled.best_first import best_leaves
 from manyclass._lib.documentation import link
 from manyclass._lib.jobs import check_in_memory
-from manyclass._lib.messages import quoted
+from manyclass._lib.messages import quoted, refused
 from manyclass._lib.rows import blocks_of_rows
 from manyclass._lib.sklearn import check_any_rows, is_as_fitted, n_samples
 from manyclass.banks import MARGIN, LinearBank, takes_any_rows
@@ -90,6 +90,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
     native_calibration_: Any
     least_proba_: Floats
     reliability_: Any
+    pairwise_indices_: list[Places] | None
     code: Any
     n_jobs: int | None
     _base_estimator: Callable[[], Any]
@@ -134,9 +135,9 @@ class Predictions(ClassifierMixin, BaseEstimator):
         return link(type(self))
 
     def __getattr__(self, name: str) -> Any:
-        # Python asks here after ``available_if`` has refused.
+        # Python asks here after ``available_if`` or a property has refused, and drops the reason.
         if name not in ("predict_proba", "predict_log_proba"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return refused(self, name)
         try:
             _combiner_of(self)
         except Exception as error:
@@ -184,7 +185,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
         """
         self._check_fitted()
         m = min(check_integer("m", m, 1), len(self.classes_))
-        if self._is_logistic_tree() and type(X) is np.ndarray:
+        if type(X) is np.ndarray and len(X) and self._is_logistic_tree():
             return self._top_along_paths(X, m)
 
         def top(p):
@@ -330,7 +331,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
         self._check_fitted()
         if not is_as_fitted(self, X):
             check_in_memory(X, len(self.classes_))
-            if getattr(X, "ndim", 0) == 2 and X.shape[0] == 0:  # possible for parts of large data
+            if getattr(X, "ndim", 0) >= 2 and X.shape[0] == 0:  # possible for parts of large data
                 validate_data(self, X, reset=False, skip_check_array=True)
                 return np.empty((0, width))
             any_rows = takes_any_rows(self._base_estimator())
@@ -368,8 +369,22 @@ class Predictions(ClassifierMixin, BaseEstimator):
         against_rest = self.native_calibration_.transform(scores.copy())
         return self.scaling_.scale(p, **sources(values, self.native_.kind, scores, against_rest))
 
+    # ------------------------------------------------------- attributes of scikit-learn's classes
+
     @property
     def estimators_(self) -> list[Any]:
         """The fitted binary models, one per column."""
         check_is_fitted(self, "bank_")
-        return self.bank_.models
+        return self.bank_.models_of(self._base_estimator())
+
+    @property
+    def n_classes_(self) -> int:
+        """Number k of classes."""
+        check_is_fitted(self)
+        return len(self.classes_)
+
+    @property
+    def code_book_(self) -> Code:
+        """The code matrix ``code_``, by the name of OutputCodeClassifier; read-only."""
+        check_is_fitted(self)
+        return read_only(self.code_.view())

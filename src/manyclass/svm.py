@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass._lib.arrays import Floats, Places
+from manyclass._lib.arrays import Floats, Places, read_only
 from manyclass._lib.messages import quoted
 from manyclass._lib.sklearn import check_shared_parameters
 from manyclass._lib.weights import class_weights, without_negative
@@ -84,7 +84,7 @@ class CoupledSVC(CoupledBase):
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_
         As in :class:`~sklearn.svm.SVC`. For other codes than one-vs-one
         ``dual_coef_`` has one row per column of the code. Rows in ``support_`` are those of
-        X, also where samples of weight 0 are left out.
+        X, also where samples of weight 0 are left out. All these arrays are read-only.
     class_weight_, fit_status_, shape_fit_, probA_, probB_
         As in :class:`~sklearn.svm.SVC`. The sigmoids are ours, of leave-one-out scores.
     score_sources_ : ndarray of shape (l,)
@@ -185,9 +185,10 @@ class CoupledSVC(CoupledBase):
         sample_weight : array-like of shape (n,), optional
             Multiplies C per sample, and weighs samples in the calibration. Weights are counts
             of samples: weights that sum to 1 count as one sample, too few for a calibration.
-            Scale weights that express importance to sum to n. Leave-one-out leaves out a
-            sample with its whole weight. As in ``SVC``, samples of negative weight are not
-            used, like those of weight 0.
+            Scale weights that express importance to sum to n. The machines of a weight of 2
+            are those of two copies, but the calibration is not: leave-one-out leaves out a
+            sample with its whole weight, and of copies one. As in ``SVC``, samples of negative
+            weight are not used, like those of weight 0.
 
         Returns
         -------
@@ -224,20 +225,24 @@ class CoupledSVC(CoupledBase):
     @property
     def support_(self) -> NDArray[np.int32]:
         """Rows of the training data that are support vectors, class by class."""
-        return np.concatenate([group.support for group in self._bank().groups]).astype(np.int32)
+        support = np.concatenate([group.support for group in self._bank().groups])
+        return read_only(support.astype(np.int32))
 
     @property
     def support_vectors_(self):
         """The support vectors; empty for a precomputed or callable kernel."""
         if not self._bank().kernel.numeric:
-            return np.empty((0, 0))
+            return read_only(np.empty((0, 0)))
         vectors = [group.vectors for group in self._bank().groups]
-        return vstack(vectors, format="csr") if issparse(vectors[0]) else np.concatenate(vectors)
+        if issparse(vectors[0]):
+            return read_only(vstack(vectors, format="csr"))
+        return read_only(np.concatenate(vectors))
 
     @property
     def n_support_(self) -> NDArray[np.int32]:
         """Number of support vectors of each class."""
-        return np.array([len(group.support) for group in self._bank().groups], dtype=np.int32)
+        sizes = [len(group.support) for group in self._bank().groups]
+        return read_only(np.array(sizes, dtype=np.int32))
 
     @property
     def dual_coef_(self):
@@ -282,18 +287,19 @@ class CoupledSVC(CoupledBase):
         order, flipped = pairs
         # In a column with the other sign, 1 - r(f) is r(-f) with the sign of the constant changed.
         signs = np.where(flipped, -1.0, 1.0)
-        return self.calibration_.slopes_[order], signs * self.calibration_.intercepts_[order]
+        slopes, intercepts = self.calibration_.slopes_[order], self.calibration_.intercepts_[order]
+        return read_only(slopes), read_only(signs * intercepts)
 
     @property
     def n_iter_(self) -> NDArray[np.int32]:
         """Steps of the solver, for every machine."""
-        return self._bank().n_iter[self._as_in_svc()[0]].astype(np.int32)
+        return read_only(self._bank().n_iter[self._as_in_svc()[0]].astype(np.int32))
 
     @property
     def intercept_(self) -> Floats:
         """Constant terms of the machines."""
         columns, signs = self._as_in_svc()
-        return self._bank().intercept[columns] * signs
+        return read_only(self._bank().intercept[columns] * signs)
 
     @property
     def coef_(self):
@@ -301,13 +307,11 @@ class CoupledSVC(CoupledBase):
         if not isinstance(self._bank().kernel, LinearKernel):
             raise AttributeError("coef_ is only available with kernel='linear'.")
         columns, signs = self._as_in_svc()
-        coef = self._bank().duals[self.support_].T @ self.support_vectors_
-        coef = coef.toarray() if hasattr(coef, "toarray") else coef
-        return self._as_fitted(coef[columns] * signs[:, None])
+        return self._as_fitted(self._bank().coef_of(columns) * signs[:, None])
 
     def _as_fitted(self, array: Floats):
-        """Return a sparse matrix where SVC does."""
-        return csr_matrix(array) if self._bank().sparse else array
+        """Return a read-only array, or a sparse matrix where SVC does."""
+        return read_only(csr_matrix(array) if self._bank().sparse else array)
 
     def _as_in_svc(self) -> tuple[Places, Floats]:
         """Return the columns in SVC's order, and the signs that make them SVC's.

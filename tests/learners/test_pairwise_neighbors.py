@@ -412,8 +412,8 @@ class TestInput:
         with pytest.raises(ValueError, match=r"use CoupledClassifier\(PairwiseNeighbors\(...\)\)"):
             PairwiseNeighbors().fit(X, np.arange(60) % 3)
 
-    def test_weights_are_refused_by_those_who_pass_them(self):
-        with pytest.raises(ValueError, match="PairwiseNeighbors.fit does not take it"):
+    def test_weights_are_not_taken_and_those_who_pass_them_say_so(self):
+        with pytest.warns(UserWarning, match="PairwiseNeighbors.fit does not take sample_weight"):
             CoupledClassifier(PairwiseNeighbors()).fit(X, y, sample_weight=np.ones(60))
 
 

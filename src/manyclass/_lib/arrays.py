@@ -1,7 +1,10 @@
-"""Short names for the types of arrays, and the form of arrays that kernels are compiled for."""
+"""Short names for the types of arrays, and the forms of arrays that others rely on."""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]  # indices of rows, columns or classes
@@ -14,3 +17,13 @@ def plain(array, dtype) -> NDArray:
     if type(array) is np.ndarray and array.dtype == dtype and array.flags.carray:
         return array  # np.require takes longer to find this out
     return np.require(array, dtype, ["C", "W"])
+
+
+def read_only(array: Any) -> Any:
+    """Make an array, or the entries of a CSR matrix, read-only; return it.
+
+    For arrays that are computed when they are asked for: writing to them would have no effect.
+    """
+    for part in (array.data, array.indices, array.indptr) if issparse(array) else (array,):
+        part.flags.writeable = False
+    return array

@@ -13,7 +13,7 @@ from manyclass._lib.messages import quoted
 
 def check_targets(y) -> None:
     """Raise an error for labels that are no classes, as scikit-learn does; allow unusual types."""
-    labels = np.asarray(y)
+    labels = _as_array(y)
     if (
         labels.ndim == 1
         and labels.dtype.kind in "biuU"
@@ -21,8 +21,24 @@ def check_targets(y) -> None:
     ):
         return  # scikit-learn would find no fault, but takes as long as a small machine
     check_labels(labels)
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        raise ValueError(
+            f"y has shape {labels.shape}, several labels of each sample. Use MultiOutputClassifier "
+            "or ClassifierChain around this classifier. If each row marks one class, pass "
+            "y.argmax(axis=1)."
+        )
     if not _is_unusual(labels):
         check_classification_targets(y)
+
+
+def _as_array(y) -> NDArray:
+    try:
+        return np.asarray(y)
+    except ValueError as error:  # sequences of different lengths
+        raise ValueError(
+            "y has a sequence of labels for each sample. Encode them by MultiLabelBinarizer, and "
+            "use MultiOutputClassifier or ClassifierChain around this classifier."
+        ) from error
 
 
 def _is_unusual(y: NDArray) -> bool:

@@ -26,6 +26,17 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+def refused(thing: Any, name: str) -> Any:
+    """Raise the ``AttributeError`` for an attribute; for the end of ``__getattr__``.
+
+    If a property of the class refused it, ask once more, since Python drops the first reason.
+    """
+    known = [vars(one)[name] for one in type(thing).__mro__ if name in vars(one)]
+    if known and hasattr(known[0], "__get__"):
+        return known[0].__get__(thing, type(thing))
+    raise AttributeError(f"{type(thing).__name__!r} object has no attribute {name!r}")
+
+
 def _is_own(module: str) -> bool:
     return module.partition(".")[0] == _PACKAGE
 

@@ -15,6 +15,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import has_fit_parameter
 
+from manyclass._lib.messages import warn
 from manyclass._lib.sklearn import routing_enabled
 
 WEIGHTS = "sample_weight"
@@ -37,7 +38,7 @@ class _FitOffer:
     """A method ``fit`` with ``sample_weight`` in its signature if the inner estimator takes it.
 
     Bagging, calibration and scikit-learn's checks read the signature to decide whether to pass
-    weights. ``fit`` accepts them anyway, so that its error can name the inner estimator.
+    weights. ``fit`` accepts them anyway, so that its error or warning can name the inner estimator.
     """
 
     def __init__(self, fit: Callable[..., Any]):
@@ -77,20 +78,32 @@ class RoutingMixin(MetaEstimatorMixin):
     def _base_estimator(self):
         """Return the unfitted inner estimator."""
 
-    def _route_fit(self, sample_weight, fit_params) -> Bunch:
-        """Return the arguments of ``estimator.fit`` and of ``splitter.split``."""
+    def _route_fit(self, sample_weight, fit_params, *, may_ignore: bool = False) -> Bunch:
+        """Return the arguments of ``estimator.fit`` and of ``splitter.split``.
+
+        If the estimator takes no weights, this is an error, or with ``may_ignore`` a warning; then
+        ``ignored`` is True in the answer.
+        """
         if routing_enabled():
             return process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
         passed = dict(fit_params)
         if sample_weight is not None:
             base = self._base_estimator()
-            if not takes_weights(base):
+            if takes_weights(base):
+                passed[WEIGHTS] = sample_weight
+            elif not may_ignore:
                 raise ValueError(
                     f"sample_weight was given, but {type(base).__name__}.fit does not take it. "
                     "Choose an estimator that does, or resample the data."
                 )
-            passed[WEIGHTS] = sample_weight
-        return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}))
+            else:
+                warn(
+                    f"{type(base).__name__}.fit does not take sample_weight: only the calibration "
+                    "and the scaling use it, and the result is probably wrong. Choose an estimator "
+                    "that takes weights, or resample the data."
+                )
+        ignored = sample_weight is not None and WEIGHTS not in passed
+        return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}), ignored=ignored)
 
     def get_metadata_routing(self):
         """Return the routing of ``fit``'s metadata to the estimator and the splitter."""

@@ -144,9 +144,8 @@ def check_any_rows(
         return X
     if is_by_columns(X):
         check_columns(X)
-    return validate_data(
-        estimator, X, reset=reset, accept_sparse=sparse, dtype=None, ensure_all_finite=False
-    )
+    options: dict[str, Any] = {"accept_sparse": sparse, "dtype": None, "allow_nd": True}
+    return validate_data(estimator, X, reset=reset, ensure_all_finite=False, **options)
 
 
 def _check_not_empty(estimator, X) -> None:

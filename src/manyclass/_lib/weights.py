@@ -31,6 +31,17 @@ def weights_in_use(
     return weights, {**passed, "sample_weight": weights}
 
 
+def check_heaviest(weights: NDArray[np.float64]) -> None:
+    """Raise a ``ValueError`` if a weight is too large to compute with coefficients of its size."""
+    heaviest = float(weights.max(initial=0.0))
+    if heaviest > HEAVIEST:
+        raise ValueError(
+            f"sample_weight, times class_weight if there is one, is as large as {heaviest:.2g}: "
+            f"sums of such coefficients have no digits left. Weights may be up to {HEAVIEST:g}. "
+            "Scale them to a mean of 1."
+        )
+
+
 def class_sizes(
     y: NDArray[np.intp], n_classes: int, weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:

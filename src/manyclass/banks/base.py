@@ -96,6 +96,10 @@ class Bank:
         """The fitted models, one per column."""
         return self._models
 
+    def models_of(self, learner: Any) -> list[Any]:
+        """Return the fitted models; views of a bank take their parameters from the learner."""
+        return self.models
+
     def scores(self, X, where: Flags | None = None) -> Floats:
         """Return the margin, or the positive side's probability, of every column.
 

@@ -42,6 +42,8 @@ class BankFitter:
     n_jobs: int | None
     options: Mapping[str, Any]
     """Further arguments of :func:`fit_bank`."""
+    used: Flags | None = None
+    """The rows that a learner may see; None for all."""
 
     def __call__(self, rows: Places | None = None, columns: Flags | None = None) -> Bank:
         """Fit the bank; None means all rows, or all columns.
@@ -50,6 +52,8 @@ class BankFitter:
         """
         if is_prefit(self.estimator):
             return prefit_bank(self.estimator, self.kind, self.classes, self.native)
+        if self.used is not None:
+            rows = np.flatnonzero(self.used) if rows is None else rows[self.used[rows]]
         estimator, X, y, kind = self.estimator, self.X, self.y, self.kind
         shared: Any = {"rows": rows, "fit_params": self.fit_params}
         if self.native:

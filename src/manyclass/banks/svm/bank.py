@@ -38,6 +38,7 @@ from manyclass.banks.svm.groups import (
 from manyclass.banks.svm.kernels import Kernel, Side
 from manyclass.banks.svm.leave_one_out import leave_one_out, scores_by_folds
 from manyclass.banks.svm.training import Training
+from manyclass.banks.svm.views import KernelMachine
 
 SOLVER_TOLERANCE = 1e-3  # LIBSVM's default ``tol``, on the gradient and hence on margins
 
@@ -51,37 +52,6 @@ def _aligned(size: int, dtype: type[np.floating]) -> NDArray[np.floating]:
     array = np.empty(size + line // np.dtype(dtype).itemsize, dtype)
     first = -array.ctypes.data % line // array.itemsize
     return array[first : first + size]
-
-
-class KernelMachine:
-    """One column of a :class:`KernelBank`, with the names of SVC; class 1 is the positive side."""
-
-    def __init__(self, bank: KernelBank, column: int):
-        self._bank, self._column = bank, column
-        self.classes_ = np.array([0, 1])
-
-    @property
-    def support_(self) -> Places:
-        """Rows of the training data that are support vectors of this column."""
-        return self._bank.duals[:, [self._column]].nonzero()[0]
-
-    @property
-    def dual_coef_(self) -> Floats:
-        """Signed dual coefficients, shape (1, support vectors)."""
-        return self._bank.duals[self.support_][:, [self._column]].toarray().T
-
-    @property
-    def intercept_(self) -> Floats:
-        """The constant term, shape (1,)."""
-        return self._bank.intercept[[self._column]]
-
-    def decision_function(self, X) -> Floats:
-        """Return the margins of this column."""
-        return self._bank.scores(X)[:, self._column]
-
-    def predict(self, X) -> Places:
-        """Return 1 for the positive side, 0 for the negative."""
-        return (self.decision_function(X) > 0).astype(np.intp)
 
 
 class KernelBank(Bank):
@@ -165,9 +135,28 @@ class KernelBank(Bank):
             self.own_rows()
 
     @property
-    def models(self) -> list[KernelMachine]:
+    def models(self) -> list[Any]:
         """One machine per column. They refer to the bank, so they are made on request."""
-        return [self.machine(self, column) for column in range(len(self.intercept))]
+        return self.models_of(None)
+
+    def models_of(self, learner: Any) -> list[Any]:
+        """Return views of the machines, with the parameters of the learner."""
+        return [self.machine(self, column, learner) for column in range(len(self.intercept))]
+
+    @property
+    def n_features(self) -> int | None:
+        """Number of features of the training data; None for a callable kernel."""
+        if self.kernel.numeric:
+            return self.groups[0].vectors.shape[1]
+        return self.duals.shape[0] if self.kernel.precomputed else None
+
+    def coef_of(self, columns: Places | list[int]) -> Floats:
+        """Return the weights of the features (columns, n_features) for a linear kernel."""
+        coef = np.zeros((len(columns), self.n_features or 0))
+        for group in self.groups:
+            of_class = group.duals[:, columns].T @ group.vectors
+            coef += of_class.toarray() if self.sparse else of_class
+        return coef
 
     def own_rows(self) -> None:
         """Copy the support vectors, if they are still in X."""

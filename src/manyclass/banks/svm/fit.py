@@ -16,6 +16,7 @@ from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.messages import warn
 from manyclass._lib.rows import is_everything, take_rows, with_narrow_indices, without_duplicates
 from manyclass._lib.sklearn import n_samples
+from manyclass._lib.weights import check_heaviest
 from manyclass.banks.base import check_square
 from manyclass.banks.limits import Limits
 from manyclass.banks.repeats import Distinct, distinct_rows
@@ -59,12 +60,15 @@ def fit_kernel_bank(
     limits = Limits() if limits is None else limits
     X = X if borrow else read_by_machines(estimator, X)
     if sample_weight is not None:
+        check_heaviest(sample_weight)
         rows = rows[sample_weight[rows] > 0]
     of_sample = sample_weight if factors is None else factors.of_sample
     kernel = resolve_kernel(estimator, lambda gamma: _gamma(estimator, gamma, X, of_sample, limits))
     if not kernel.takes_any_rows:
         check_fits(X, dtype)
     if kernel.precomputed:
+        if issparse(X):
+            raise TypeError("Sparse precomputed kernels are not supported: pass X.toarray().")
         check_square(estimator, X)
     distinct = _distinct(estimator, X, y, rows, of_sample, limits) if kernel.numeric else None
     if distinct is not None:

@@ -18,10 +18,11 @@ from manyclass._lib.messages import warn
 from manyclass._lib.rows import take_part, without_duplicates
 from manyclass.banks.base import Bank, ObjectiveTerms, Scorer, Untrusted
 from manyclass.banks.kinds import ScoreKind
-from manyclass.banks.svm.bank import KernelBank, KernelMachine
+from manyclass.banks.svm.bank import KernelBank
 from manyclass.banks.svm.fit import sparse_duals
 from manyclass.banks.svm.kernels import Kernel
 from manyclass.banks.svm.leave_one_out import without_only_samples
+from manyclass.banks.svm.views import KernelMachine
 from manyclass.learners.kernel_logistic.newton import Solution, centre, solve
 from manyclass.learners.kernel_logistic.steps import newton_matrix
 from manyclass.learners.kernels.symmetric_products import accurate_product
