@@ -635,7 +635,12 @@ class TestShapes:
             (X, y, np.ones(3), "sample_weight.shape"),
             (X, y, -np.ones(60), "[Nn]egative.*sample_weight"),
             (X[:, 0], y, None, "2D array"),
-            (X, np.column_stack([labels, labels]), None, "several labels of each sample. Use MultiOutputClassifier"),
+            (
+                X,
+                np.column_stack([labels, labels]),
+                None,
+                "several labels of each sample. Use MultiOutputClassifier",
+            ),
             (X, X[:, 0], None, "continuous"),
         ],
         ids=["rows", "weights", "negative", "flat", "two targets", "numbers"],
