@@ -8,14 +8,14 @@ from sklearn.svm import LinearSVC
 
 from manyclass._lib.sklearn import n_samples
 
-# Powers of ten. Its steps compute g'Hg, where g is a sum of C x over the samples, and H of C x x':
-# with float64's limits at 10^308, features to the fourth power may reach this,
-RANGE = 290.0
-# and squares of C x its inverse.
 
+def check_range(estimator, X, weight=None, powers: float = 290.0) -> None:
+    """Raise a ``ValueError`` if features or weights are out of range for a LinearSVC.
 
-def check_range(estimator, X, weight=None) -> None:
-    """Raise a ``ValueError`` if features or weights are out of range for a LinearSVC."""
+    Its steps compute g'Hg, where g is a sum of C x over the samples, and H of C x x'. So features
+    to the fourth power must be below float64's limit, and squares of C x above its inverse. The
+    limit is about 10^308; ``powers`` of ten are used of it.
+    """
     if type(estimator) is not LinearSVC or len(getattr(X, "shape", ())) != 2:
         return
     values = X.data if issparse(X) else np.asarray(X)
@@ -30,7 +30,7 @@ def check_range(estimator, X, weight=None) -> None:
     # The intercept is a feature, too.
     top = max(size, estimator.intercept_scaling) if estimator.fit_intercept else size
     high = 4 * np.log10(top) + 3 * (of_bound + np.log10(n_samples(X)))
-    if high < RANGE and 2 * (of_features + of_bound) > -RANGE:
+    if high < powers and 2 * (of_features + of_bound) > -powers:
         return
     cause = f"the largest feature of X is {size:.2g}"
     advice = "Scale the features, for example by StandardScaler, or drop outliers"
