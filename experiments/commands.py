@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
 def list_experiments(arguments: argparse.Namespace) -> int:
     """Print the names and titles of all experiments."""
     for name, experiment in experiments.all_experiments().items():
-        print(f"{name:24}{experiment.title}")
+        print(f"{name:25} {experiment.title}")
     return 0
 
 
