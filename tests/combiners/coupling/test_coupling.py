@@ -595,6 +595,23 @@ def test_least_squares_with_few_columns_and_hard_answers(k):
     assert_allclose(p, np.array(expected, dtype=float), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1.01, -0.01])
+@pytest.mark.parametrize("square", [False, True])
+def test_the_default_rule_checks_many_rows_while_it_reads_them(value, square):
+    r = np.random.default_rng(0).random((200, 6))
+    few = couple(r[:9], "one-vs-one")  # checked before
+    r[131, 4] = value
+    if square:
+        first, second = np.triu_indices(4, 1)
+        full = np.zeros((200, 4, 4))
+        full[:, first, second], full[:, second, first] = r, 1.0 - r
+        r = full
+    code = None if square else "one-vs-one"
+    assert_array_equal(couple(r[:100], code)[:9], few)
+    with pytest.raises(ValueError, match="row 131"):
+        couple(r, code)
+
+
 @pytest.mark.parametrize("name", ["dense-random", "sparse-random"])
 def test_least_squares_of_a_row_does_not_depend_on_its_block(name):
     """Eight rows are coupled at a time, and difficult ones on their own."""

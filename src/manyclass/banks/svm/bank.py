@@ -257,8 +257,11 @@ class KernelBank(Bank):
                     if place == last:
                         add_intercepts(sums, self.intercept, out[first : first + size])
 
-            shares = [(starts[thread::n_threads],) for thread in range(n_threads)]
-            run_in_threads(add_blocks, shares, n_threads, work=0.0)
+            if n_threads == 1:  # for a single row, every call counts
+                add_blocks(starts)
+            else:
+                shares = [(starts[thread::n_threads],) for thread in range(n_threads)]
+                run_in_threads(add_blocks, shares, n_threads, work=0.0)
             del prepared, add_blocks  # before the next ones
         return out
 

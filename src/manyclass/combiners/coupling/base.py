@@ -93,10 +93,12 @@ def couple_blocks(
     n_jobs: int | None,
     with_incoherence: bool = False,
     given: NDArray | None = None,
+    enough: int = 64,
 ) -> Combination:
     """Couple ``n`` rows block by block; workspace does not grow with ``n``.
 
-    ``given`` are the values that ``read`` checks: (n, l), or pairs (n, k, k).
+    ``given`` are the values that ``read`` checks: (n, l), or pairs (n, k, k). From ``enough`` rows
+    on, a rule may check them by itself; preparing that takes as long as checking fewer.
     """
     rule.check_code(code)
     _check_limits(rule)
@@ -109,7 +111,9 @@ def couple_blocks(
     iterations, converged = np.ones(n, dtype=np.int32), np.ones(n, dtype=np.bool_)
     incoherence = np.empty(n if with_incoherence else 0)
     rows = rows_at_a_time(rule, n_columns)
-    solve_given = None if given is None or with_incoherence else rule.prepare_checking(code)
+    solve_given = None
+    if given is not None and n >= enough and not with_incoherence:
+        solve_given = rule.prepare_checking(code)
 
     def couple_rows(first: int) -> None:
         last = min(first + rows, n)
