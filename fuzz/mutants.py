@@ -54,7 +54,7 @@ NEAREST: dict[str, str] = {
     "scores/leave_one_out.py": "scores/test_leave_one_out.py",
     "scores/out_of_sample.py": "scores/test_out_of_sample.py",
     "storage/_archive.py": "storage/test_crafted_files.py",
-    "storage/_checks.py": "storage/test_crafted_files.py",
+    "storage/_checks.py": "storage/test_crafted_files.py storage/test_storage.py",
     "storage/_forms.py": "storage/test_crafted_files.py",
     "storage/_members.py": "storage/test_crafted_files.py",
     "storage/_schema.py": "storage/test_crafted_files.py",
