@@ -235,7 +235,7 @@ class CoupledBase(Predictions, ABC):
         """Set the attributes of a model that nothing was fitted for yet."""
         self.__dict__.pop("stream_", None)  # of partial_fit
         self.classes_, self.combiner_, self.code_ = classes, combiner, code
-        self._tree = single_tree(code) if isinstance(combiner, TreeProduct) else None
+        self.tree_ = single_tree(code) if isinstance(combiner, TreeProduct) else None
         self.calibration_, self.reliability_ = None, None
         self.native_, self.native_calibration_ = None, None
         self.scaling_, self.least_proba_ = None, np.zeros(len(classes))

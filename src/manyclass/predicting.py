@@ -84,7 +84,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
     combiner_: Combiner
     weights_: Floats
     scaling_: Scaling | None
-    _tree: tuple[int, NDArray[np.int64]] | None = None
+    tree_: tuple[int, NDArray[np.int64]] | None = None
     """The nodes of the code, if it is a single class tree; see ``single_tree``."""
     native_: Any
     native_calibration_: Any
@@ -291,16 +291,16 @@ class Predictions(ClassifierMixin, BaseEstimator):
         """Raise or warn if predictions are not final."""
 
     def _is_logistic_tree(self) -> bool:
-        """Tell whether p is the product of logistic functions along the paths of ``_tree``."""
+        """Tell whether p is the product of logistic functions along the paths of ``tree_``."""
         bank, plain = self.bank_, self.calibration_ is None or type(self.calibration_) is Unchanged
         logistic = type(bank) is LinearBank and bank.kind != MARGIN and not bank.huber
-        return plain and logistic and self.scaling_ is None and self._tree is not None
+        return plain and logistic and self.scaling_ is None and self.tree_ is not None
 
     def _top_along_paths(self, X: Floats, m: int) -> tuple[NDArray, Floats]:
         """Return what :meth:`predict_top` does, by best-first search."""
         X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
         self._before_predicting()
-        tree: Any = self._tree
+        tree: Any = self.tree_
         coef = np.ascontiguousarray(self.bank_.coef.T)
         leaves, p = np.empty((len(X), m), dtype=np.intp), np.empty((len(X), m))
         best_leaves(X, coef, self.bank_.intercept, *tree, LOWEST, leaves, p)

@@ -316,8 +316,8 @@ class TestTop:
         labels, p = load_model(tmp_path / "model.skops").predict_top(X, 3)
         assert_array_equal(labels, model.predict_top(X, 3)[0])
         assert_array_equal(p, model.predict_top(X, 3)[1])
-        root, children = model._tree
-        model._tree = root, children[::-1].copy()
+        root, children = model.tree_
+        model.tree_ = root, children[::-1].copy()
         save_model(model, tmp_path / "wrong.skops")
         with pytest.raises(ValueError, match="arrays of CoupledClassifier do not fit"):
             load_model(tmp_path / "wrong.skops")

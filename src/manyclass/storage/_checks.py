@@ -179,9 +179,9 @@ def _coupled(model) -> bool:
 
 def _tree_of_its_code(model) -> bool:
     """Check that the nodes that ``predict_top`` follows are those of the code."""
-    if model._tree is None:
+    if model.tree_ is None:
         return True
-    known, (root, children) = single_tree(model.code_), model._tree
+    known, (root, children) = single_tree(model.code_), model.tree_
     return known is not None and root == known[0] and np.array_equal(children, known[1])
 
 
