@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.datasets import make_blobs
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.naive_bayes import GaussianNB
@@ -26,6 +27,7 @@ from manyclass.app.arguments import CANDIDATES as NAMES  # noqa: E402
 from manyclass.app.candidates import (  # noqa: E402
     Candidate,
     Size,
+    WithPlaces,
     build,
     choose,
     from_factory,
@@ -626,6 +628,14 @@ def test_learners_of_other_packages_join_when_they_are_installed(monkeypatch):
         build("xgboost", Size(200, 5, 40))
     monkeypatch.setattr(candidates, "find_spec", lambda name: None)
     assert not names_of(Size(200, 5, 40))[0] & OTHERS
+
+
+def test_learners_of_places_take_any_labels():
+    X, y = make_blobs(60, random_state=0)
+    names = np.array(["c", "a", "b"])[y]
+    model = WithPlaces(GaussianNB()).fit(X, names)
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(model.predict(X), GaussianNB().fit(X, names).predict(X))
 
 
 def test_lightgbm(wine):

@@ -12,7 +12,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from sklearn.base import clone
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -23,6 +24,27 @@ from manyclass import CoupledClassifier, CoupledSVC
 from manyclass._lib.messages import meant, quoted
 from manyclass.app.arguments import BASELINE, CANDIDATES, CLASS_TREES
 from manyclass.learners import KernelLogisticRegression
+
+
+class WithPlaces(ClassifierMixin, BaseEstimator):
+    """A classifier that takes the labels 0, 1, ... only, for labels of any kind."""
+
+    def __init__(self, estimator: Any):
+        self.estimator = estimator
+
+    def fit(self, X, y):
+        """Fit a clone to the places of the labels among the classes."""
+        self.classes_, places = np.unique(y, return_inverse=True)
+        self.estimator_ = clone(self.estimator).fit(X, places)
+        return self
+
+    def predict_proba(self, X):
+        """Return the probabilities of the classes."""
+        return self.estimator_.predict_proba(X)
+
+    def predict(self, X):
+        """Return the most probable classes."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
 @dataclass(frozen=True)
@@ -102,6 +124,11 @@ def _calibrated_svc(size: Size) -> CalibratedClassifierCV:
     return CalibratedClassifierCV(SVC(C=10), ensemble=False, cv=min(5, max(2, size.rarest)))
 
 
+def _labelled(name: str, build: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a function that builds a learner for any labels; XGBoost refuses texts."""
+    return (lambda: WithPlaces(build())) if name == "xgboost" else build
+
+
 def _imported(module: str, name: str, **options: Any) -> Callable[[], Any]:
     return lambda: getattr(import_module(module), name)(**options)
 
@@ -128,7 +155,7 @@ _KNOWN: dict[str, _Known] = {
     "forest": _Known(lambda size: RandomForestClassifier(), 3, classes=_SOME, quick=True),
     "boosting": _Known(lambda size: HistGradientBoostingClassifier(), 6, classes=_SOME),
     **{
-        name: _Known(_alone(build), 3, classes=_SOME, needs=name)
+        name: _Known(_alone(_labelled(name, build)), 3, classes=_SOME, needs=name)
         for name, build in _BROUGHT.items()
     },
     "calibrated-forest": _Known(
