@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from manyclass.combiners.coupling import couple
     from manyclass.decisions import DecisionClassifier, adjust_prior, decide, estimate_prior
     from manyclass.onnx import to_onnx
+    from manyclass.search.coupled_svc_cv import CoupledSVCCV
     from manyclass.svm import CoupledSVC
 
 __all__ = [
     "CoupledClassifier",
     "CoupledSVC",
+    "CoupledSVCCV",
     "DecisionClassifier",
     "__version__",
     "adjust_prior",
@@ -34,6 +36,7 @@ __version__ = "0.1.0.dev0"
 _PLACES = {
     "CoupledClassifier": "classifier",
     "CoupledSVC": "svm",
+    "CoupledSVCCV": "search.coupled_svc_cv",
     "DecisionClassifier": "decisions",
     "adjust_prior": "decisions",
     "compare": "app.compare",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,8 +58,21 @@ from manyclass.scaling import StructuredScaling
 from manyclass.scaling.rare import least_probabilities
 from manyclass.scaling.structured import rows_for_scaling
 from manyclass.scaling.temperature import FLOOR
+from manyclass.scores.folds import Fold
 from manyclass.scores.out_of_sample import OutOfSampleScores
 from manyclass.scores.sources import Needed
+
+
+class Prepared(NamedTuple):
+    """What a fit needs, when everything has been checked."""
+
+    X: Any
+    weights: Floats
+    """Weights of the samples."""
+    plan: Plan
+    folds: list[Fold]
+    fit_part: BankFitter
+    """Fits the binary models; it also holds X as they read it, the class indices and the code."""
 
 
 class CoupledBase(Predictions, ABC):
@@ -95,6 +108,10 @@ class CoupledBase(Predictions, ABC):
             return (fit or self._fit)(X, y, sample_weight, fit_params)
 
     def _fit(self, X, y, sample_weight, fit_params):
+        return self._fit_prepared(self._prepare(X, y, sample_weight, fit_params))
+
+    def _prepare(self, X, y, sample_weight, fit_params) -> Prepared:
+        """Check everything, and return what the fit needs; no model is fitted yet."""
         X, y, classes = self._check_input(X, y)
         combiner, code, seeds = self._make_combiner_and_code(
             X, classes[y], len(classes), sample_weight
@@ -109,9 +126,16 @@ class CoupledBase(Predictions, ABC):
             fit_part = replace(fit_part, used=weights > 0)
         self._set_up(classes, combiner, code)
         self._set_totals(class_sizes(y, len(classes), weights))
-        measure = combiner.measure()
+        return Prepared(X, weights, plan, folds, fit_part)
+
+    def _fit_prepared(self, prepared: Prepared):
+        X, weights, plan, folds, fit_part = prepared
+        X_bank, y, code, classes = fit_part.X, fit_part.y, fit_part.code, self.classes_
+        measure = self.combiner_.measure()
         of_machines: Any = None
-        with kept_on_workers(X_bank, y, code, *fit_params.values()):  # for all columns and folds
+        with kept_on_workers(
+            X_bank, y, code, *fit_part.fit_params.values()
+        ):  # for all columns and folds
             self.bank_ = fit_part()
             if measure is not None:  # before folds are fitted: not all learners support it
                 of_machines = self.bank_.objective_terms(X_bank, y, code, weights)

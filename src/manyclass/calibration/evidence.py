@@ -40,7 +40,7 @@ class Evidence(NamedTuple):
             return choose(methods, self.scores)
         losses = []
         for method in methods:
-            known = self._coupled(*crossfitted_probabilities(method, self.scores, rows))
+            known = self.coupled(*crossfitted_probabilities(method, self.scores, rows))
             losses.append(StructuredScaling().pooled_losses(**known))
         return simplest_of_the_best(methods, np.array(losses), known["weights"])
 
@@ -50,10 +50,13 @@ class Evidence(NamedTuple):
         There are at most some thousand rows. The calibration is fitted again without some of
         them at a time, so that the scaling learns how good it is on rows that it has not seen.
         """
+        found = self.left_out_rows(calibration)
+        return None if found is None else self.coupled(*found)
+
+    def left_out_rows(self, calibration: Calibration | None) -> tuple[Places, Floats] | None:
+        """Return the rows of :meth:`left_out` and their binary probabilities."""
         rows = self.rows()
-        if len(rows) == 0:
-            return None
-        return self._coupled(*left_out_probabilities(calibration, self.scores, rows))
+        return None if len(rows) == 0 else left_out_probabilities(calibration, self.scores, rows)
 
     def rows(self, most: int | None = None) -> Places:
         """Return rows with weight that one source scored in all columns, or some of them."""
@@ -66,7 +69,7 @@ class Evidence(NamedTuple):
             rows = np.random.default_rng(0).choice(rows, most, replace=False)
         return rows
 
-    def _coupled(self, rows: Places, r: Floats) -> dict[str, Any]:
+    def coupled(self, rows: Places, r: Floats) -> dict[str, Any]:
         """Couple the probabilities of some rows, and add what is known of them."""
         read: dict[str, Any] = {"columns": r, "others": []}
         code = self.scores.code

@@ -37,8 +37,8 @@ def to_onnx(
 
     Parameters
     ----------
-    model : CoupledClassifier, CoupledSVC or Pipeline
-        Fitted. A pipeline ends in one of the two. Its other steps may be
+    model : CoupledClassifier, CoupledSVC, CoupledSVCCV or Pipeline
+        Fitted. A pipeline ends in one of the three. Its other steps may be
         :class:`~sklearn.preprocessing.StandardScaler`,
         :class:`~sklearn.preprocessing.MinMaxScaler`,
         :class:`~sklearn.preprocessing.MaxAbsScaler` or

@@ -124,9 +124,13 @@ class StructuredScaling(BaseEstimator):
         return self
 
     def fit_checked(
-        self, p: Floats, y: Places, weights: Floats, *, columns=None, others=(), code=None
+        self, p: Floats, y: Places, weights: Floats, *, columns=None, others=(), code=None, tol=0.0
     ) -> StructuredScaling:
-        """Do the same without checks; y are class indices."""
+        """Do the same without checks; y are class indices.
+
+        The search for the matrix stops when a step gains less than ``tol`` in log-loss, if that is
+        sooner than usual.
+        """
         z, log_odds = self.fit_pool(p, y, weights, columns=columns, others=others, code=code)
         n, k = float(weights.sum()), p.shape[1]
         ridge = np.full((k + 1, k), k * (k - 1) / n)
@@ -136,13 +140,15 @@ class StructuredScaling(BaseEstimator):
         per_sample = np.empty(0) if code is None else k * _group_sizes(code) / n
         kept = per_sample <= MOST_PER_SAMPLE
         if log_odds is None or not kept.any():
-            self.matrix_ = fit_matrix(z, np.hstack([z, one]), y, weights, ridge, MATRIX_TOL)
+            self.matrix_ = fit_matrix(
+                z, np.hstack([z, one]), y, weights, ridge, max(MATRIX_TOL, tol)
+            )
             return self
         of_columns = np.repeat(COLUMNS_RIDGE * per_sample[kept, None], k, axis=1)
         X, ridge = np.hstack([z, one, log_odds[:, kept]]), np.concatenate([ridge, of_columns])
         self.matrix_ = np.zeros((k + 1 + len(kept), k))
         places = np.concatenate([np.ones(k + 1, dtype=np.bool_), kept])
-        self.matrix_[places] = fit_matrix(z, X, y, weights, ridge, COLUMNS_TOL)
+        self.matrix_[places] = fit_matrix(z, X, y, weights, ridge, max(COLUMNS_TOL, tol))
         return self
 
     def fit_pool(

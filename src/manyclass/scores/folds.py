@@ -132,22 +132,23 @@ def fold_numbers(folds: Iterable[Fold], n: int) -> Places | None:
 
 
 def folds_again(
-    numbers: Places | None, y: Places, n_classes: int, most_folds: int = 10
+    numbers: Places | None, y: Places, n_classes: int, most_folds: int = 10, n_folds: int = FOLDS
 ) -> list[Fold]:
     """Return folds for learning from out-of-sample scores: the folds that the scores come from.
 
     Rows that were left out together are left out together again. So copies of a sample, or the
     members of a group, are never on both sides. Without fold numbers, new folds are made.
 
-    If there are more than ``most_folds``, several are left out at a time, so that there are five.
+    If there are more than ``most_folds``, several are left out at a time, so that there are
+    ``n_folds``.
     """
     if numbers is not None:
         each = np.unique(numbers[numbers >= 0])
         if len(each) >= 2:
-            n_folds = len(each) if len(each) <= most_folds else FOLDS
+            n_folds = len(each) if len(each) <= most_folds else n_folds
             left_out = [np.isin(numbers, each[i::n_folds]) for i in range(n_folds)]
             return [(np.flatnonzero(~out), np.flatnonzero(out)) for out in left_out]
-    return stratified_folds(FOLDS, y, np.arange(n_classes), warn=False)
+    return stratified_folds(n_folds, y, np.arange(n_classes), warn=False)
 
 
 def warn_single(y: Places, classes: NDArray) -> None:

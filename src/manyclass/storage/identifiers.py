@@ -40,6 +40,7 @@ from manyclass.learners import (
 from manyclass.learners._binning import Bins, Categories, EqualWidth
 from manyclass.scaling import SCALINGS
 from manyclass.scores.reservoir import Reservoir
+from manyclass.search.coupled_svc_cv import CoupledSVCCV
 from manyclass.storage._schema import NotLoaded
 from manyclass.svm import CoupledSVC
 
@@ -76,6 +77,7 @@ STORABLE: tuple[type, ...] = (
     # classifiers
     CoupledClassifier,
     CoupledSVC,
+    CoupledSVCCV,
     DecisionClassifier,
     Stream,
     Reservoir,

@@ -11,8 +11,9 @@ from sklearn.svm import SVC, NuSVC
 
 from manyclass import CoupledClassifier, CoupledSVC
 from manyclass.banks import MARGIN, fit_bank
+from manyclass.banks.limits import Limits
 from manyclass.banks.svm.compiled.kernel_rows import kernel_rows
-from manyclass.banks.svm.compiled.left_out_scores import DOUBTFUL, score_without
+from manyclass.banks.svm.compiled.left_out_scores import score_without
 from manyclass.banks.svm.compiled.span_formula import squared_spans
 
 
@@ -94,7 +95,7 @@ class TestLeaveOneOut:
         spans, _, _ = squared_spans(rows, np.abs(a[support]) < 100.0, a[support] > 0)
         change = np.zeros(200)
         change[support] = np.abs(a[support]) * spans
-        doubtful = change >= DOUBTFUL
+        doubtful = change >= Limits.doubtful
         assert 0 < doubtful.sum() == bank.n_solved[0] < 20
         by_spans = bank.scores(X)[:, 0] - side * change
         np.testing.assert_allclose(scores[~doubtful], by_spans[~doubtful], atol=1e-8)

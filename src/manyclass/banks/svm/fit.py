@@ -63,7 +63,9 @@ def fit_kernel_bank(
         check_heaviest(sample_weight)
         rows = rows[sample_weight[rows] > 0]
     of_sample = sample_weight if factors is None else factors.of_sample
-    kernel = resolve_kernel(estimator, lambda gamma: _gamma(estimator, gamma, X, of_sample, limits))
+    kernel = resolve_kernel(
+        estimator, lambda gamma: gamma_of(estimator, gamma, X, of_sample, limits)
+    )
     if not kernel.takes_any_rows:
         check_fits(X, dtype)
     if kernel.precomputed:
@@ -159,6 +161,27 @@ def _bank_of_solver(estimator, kernel, X, y, code, rows, weights, n_jobs, option
         _weigh_sides(estimator.class_weight, problems)
     training = Training(problems, rows, estimator.tol, estimator.cache_size, n_jobs)
     training.solve(estimator.max_iter)
+    return _bank_of_training(estimator, kernel, X, y, code, training, options)
+
+
+def with_larger_C(bank: KernelBank, estimator, X, y: Places, code: Code) -> KernelBank:
+    """Return the bank of ``estimator``, which has a larger C: solved from the solution of a bank.
+
+    X, y and code are those that the bank was fitted on. Kernel values are shared, if the bank has
+    the kernel matrix of all samples.
+    """
+    if bank.training is None or bank.bound is None:
+        raise ValueError("the bank must hold its training, and have no class weights.")
+    training = bank.training.with_larger_bounds(estimator.C / bank.bound, estimator.max_iter)
+    options = {"dtype": bank.dtype, "limits": bank.limits, "once_each": bank.once_each}
+    options["borrow"] = bank.borrowed_from is not None
+    return _bank_of_training(estimator, bank.kernel, X, y, code, training, options)
+
+
+def _bank_of_training(
+    estimator, kernel, X, y, code, training: Training, options: dict[str, Any]
+) -> KernelBank:
+    problems = training.problems
     converged = bool((problems.n_iter >= 0).all())
     if not converged:
         warn(
@@ -207,7 +230,7 @@ def sparse_duals(rows: Sequence[Places], values: Sequence[Floats], n: int) -> cs
     return csr_array(entries, shape=(n, len(rows)))
 
 
-def _gamma(estimator, gamma: str | float, X, weights: Floats | None, limits: Limits) -> float:
+def gamma_of(estimator, gamma: str | float, X, weights: Floats | None, limits: Limits) -> float:
     """Return gamma as a number. If copies are merged, "scale" uses the weighted variance."""
     everything = np.arange(n_samples(X))
     distinct = None

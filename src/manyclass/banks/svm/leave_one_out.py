@@ -57,7 +57,8 @@ def leave_one_out(
     samples, which = np.empty((2, starts[-1]), dtype=np.int64)
     problems = training.problems
     list_left_out(problems, y[rows], code, used, place[rows], starts, samples, which)
-    values, found = training.leave_each_out(starts, which, share[rows][samples])
+    rule = bank.limits.doubtful, bank.limits.left_out_tol
+    values, found = training.leave_each_out(starts, which, share[rows][samples], *rule)
     fill_scores(starts, samples, values, scores)
     bank.n_solved = found[:, 0]
     scores = without_only_samples(scores, y, code, weights, rows)

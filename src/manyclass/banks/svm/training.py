@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -65,11 +65,27 @@ class Training:
     cache_size: float
     n_jobs: int | None
 
-    def solve(self, max_iter: int) -> None:
-        """Solve the problems of all columns."""
-        self._run(
-            lambda *part: solve_columns(self.problems, *part[:2], self.tol, max_iter, part[2])
-        )
+    def solve(self, max_iter: int, growth: float = 0.0) -> None:
+        """Solve the problems of all columns.
+
+        With ``growth`` they hold the solution for bounds that were smaller by this factor.
+        """
+        given = self.tol, max_iter, growth
+        self._run(lambda *part: solve_columns(self.problems, *part[:2], *given, part[2]))
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether coefficients are so far from their bounds that larger ones change nothing."""
+        return bool((2.0 * np.abs(self.problems.a) < self.problems.bound).all())
+
+    def with_larger_bounds(self, growth: float, max_iter: int) -> Training:
+        """Return the training with bounds larger by a factor, solved from this solution."""
+        p = self.problems
+        own = p.a.copy(), p.g.copy(), p.intercept.copy(), p.n_iter.copy()
+        problems = Problems(p.source, p.starts, p.members, p.side, growth * p.bound, *own)
+        training = replace(self, problems=problems)
+        training.solve(max_iter, growth)
+        return training
 
     def duals(self, n: int) -> csr_array:
         """Return the signed dual coefficients (n, l)."""
@@ -93,13 +109,16 @@ class Training:
         add_intercepts(sums, b, out)
         return out
 
-    def leave_each_out(self, starts: Places, which: Places, share: Floats) -> tuple[Floats, Places]:
+    def leave_each_out(
+        self, starts: Places, which: Places, share: Floats, doubtful: float, tol: float
+    ) -> tuple[Floats, Places]:
         """Return scores of members as if each had been left out, and counts (l, 3).
 
-        See :func:`~manyclass.banks.svm.compiled.machines.leave_out_columns`.
+        ``tol`` is the tolerance of the solver, if it is not smaller than that of the fit. See
+        :func:`~manyclass.banks.svm.compiled.machines.leave_out_columns`.
         """
         scores, counts = np.empty(len(which)), np.zeros((len(starts) - 1, 3), dtype=np.int64)
-        listed = starts, which, share, PATIENCE, self.tol
+        listed = starts, which, share, doubtful, PATIENCE, max(tol, self.tol)
         self._run(
             lambda *part: leave_out_columns(
                 self.problems, *part[:2], *listed, part[2], scores, counts

@@ -12,9 +12,8 @@ from manyclass.banks.svm.compiled.span_formula import squared_spans
 # A choice: a coefficient above this share of its bound C counts as at the bound. The solver sets
 # those to C exactly; copies and weights leave rounding.
 AT_BOUND = 1.0 - 1e-6
-# Choices: a span is doubtful if the sample's score would change by so many margins,
-DOUBTFUL = 1.5
-# or if all other samples at their bound would change by so much: they would become free.
+# A choice: a span is doubtful, too, if all other samples at their bound would change by so much:
+# they would become free.
 DRAGGED = 0.2
 # A choice: all machines of a column without one sample take together at most so many times the
 # steps that one of them may take. Then doubtful spans stay.
@@ -25,10 +24,11 @@ ROUGHER = 10.0
 
 
 @part
-def leave_each_out(rows, side, bound, a, g, which, share, tol, max_iter, scores, counts):
+def leave_each_out(rows, side, bound, a, g, which, share, doubtful, tol, max_iter, scores, counts):
     """Set the scores of members as if each had been left out: by its span, or by the solver.
 
     ``which`` are the members; ``share`` is the part of each bound that remains: that of copies.
+    A span is doubtful if the score would change by so much.
     The counts are how many scores the solver found, how many spans were negative, and of how many.
     """
     lower, upper = limits(side, bound)
@@ -56,8 +56,8 @@ def leave_each_out(rows, side, bound, a, g, which, share, tol, max_iter, scores,
         rest = share[q] * bound[p] if share[q] > 0.0 else 0.0
         lost = max(size[s] - rest, 0.0)
         scores[q] -= side[p] * lost * spans[s]
-        doubtful = lost * spans[s] >= DOUBTFUL or (not free[s] and lost * drag >= DRAGGED)
-        if doubtful and steps_left > 0:
+        dragged = not free[s] and lost * drag >= DRAGGED
+        if (dragged or lost * spans[s] >= doubtful) and steps_left > 0:
             score, n_iter = score_without(rows, side, bound, a, g, p, rest, rough, max_iter)
             steps_left -= n_iter
             if not np.isnan(score):

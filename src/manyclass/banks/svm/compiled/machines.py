@@ -15,7 +15,7 @@ from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.compiled import kernel
 from manyclass.banks.svm.compiled.kernel_rows import Source, kernel_rows
 from manyclass.banks.svm.compiled.left_out_scores import leave_each_out, set_fold_scores
-from manyclass.banks.svm.compiled.smo import intercept, limits, optimise
+from manyclass.banks.svm.compiled.smo import goes_on, intercept, limits, optimise, stretch
 
 
 class Problems(NamedTuple):
@@ -60,27 +60,37 @@ def set_members(y, code, used, bounds, problems):
 
 
 @kernel
-def solve_columns(problems, first, last, tol, max_iter, store_entries):
+def solve_columns(problems, first, last, tol, max_iter, growth, store_entries):
     """Solve the problems of some columns.
 
     The first member is positive in the solver. So the solution for the negative column is the
     negative of this solution, to the last bit.
+
+    If ``growth`` is not 0, the problems hold the solution for bounds that were smaller by this
+    factor. The solver goes on from there, unless most support vectors were at their bounds: then
+    it is faster without. The steps of both are added.
     """
     store = np.empty(store_entries)
     for c in range(first, last):
         part = slice(problems.starts[c], problems.starts[c + 1])
         a, g, side = problems.a[part], problems.g[part], problems.side[part]
         sign, one_sided = side[0] if side.size > 0 else 0.0, True
+        own, warm = np.empty(side.size), goes_on(problems.bound[part], a, growth)
         for t in range(side.size):
-            a[t], g[t] = 0.0, sign * side[t]
-            one_sided = one_sided and g[t] > 0.0
+            own[t] = sign * side[t]
+            a[t], g[t] = (sign * a[t], sign * g[t]) if warm else (0.0, own[t])
+            one_sided = one_sided and own[t] > 0.0
+        before = max(problems.n_iter[c], 0) if warm else 0
         problems.n_iter[c] = 0
         if one_sided:
             problems.intercept[c] = sign * np.inf if side.size > 0 else 0.0
             continue
         rows = kernel_rows(problems.source, problems.members[part], store)
-        lower, upper = limits(g, problems.bound[part])
-        problems.n_iter[c] = optimise(rows, lower, upper, a, g, tol, max_iter)
+        lower, upper = limits(own, problems.bound[part])
+        if warm:
+            stretch(own, a, g, growth, tol)
+        n_iter = optimise(rows, lower, upper, a, g, tol, max_iter)
+        problems.n_iter[c] = n_iter if n_iter < 0 else n_iter + before
         problems.intercept[c] = sign * intercept(lower, upper, a, g)
         for t in range(side.size):
             a[t] *= sign
@@ -89,12 +99,23 @@ def solve_columns(problems, first, last, tol, max_iter, store_entries):
 
 @kernel
 def leave_out_columns(
-    problems, first, last, starts, which, share, patience, tol, store_entries, scores, counts
+    problems,
+    first,
+    last,
+    starts,
+    which,
+    share,
+    doubtful,
+    patience,
+    tol,
+    store_entries,
+    scores,
+    counts,
 ):
     """Set the scores of members of some columns as if each had been left out.
 
     ``starts``, ``which`` and ``share`` list the members to leave out; see :func:`leave_each_out`,
-    also for the counts (l, 3).
+    also for ``doubtful`` and the counts (l, 3).
     """
     store = np.empty(store_entries)
     for c in range(first, last):
@@ -109,7 +130,9 @@ def leave_out_columns(
         max_iter = patience * (abs(problems.n_iter[c]) + side.size)
         out = slice(starts[c], starts[c + 1])
         left, rest, values = which[out], share[out], scores[out]
-        leave_each_out(rows, side, bound, a, g, left, rest, tol, max_iter, values, counts[c])
+        leave_each_out(
+            rows, side, bound, a, g, left, rest, doubtful, tol, max_iter, values, counts[c]
+        )
 
 
 @kernel

@@ -135,6 +135,35 @@ def intercept(lower, upper, a, g):
 
 
 @kernel
+def goes_on(bound, a, growth):
+    """Tell whether the solver goes on from ``a``, whose bounds were smaller by ``growth``."""
+    n_support, n_bound = 0, 0
+    for t in range(a.size):
+        n_support += growth != 0.0 and a[t] != 0.0
+        n_bound += growth != 0.0 and abs(a[t]) * growth >= bound[t] * (1.0 - 1e-6)
+    return 2 * n_bound < n_support
+
+
+@part
+def stretch(side, a, g, growth, tol):
+    """Multiply a solution by the factor of the largest dual objective, up to ``growth``.
+
+    With ``y`` the sides, t a has the objective t y'a - t^2 a'Ka / 2, where Ka = y - g. A solution
+    that would change by less than the share ``tol`` stays as it is.
+    """
+    total, square = 0.0, 0.0
+    for t in range(a.size):
+        total += side[t] * a[t]
+        square += a[t] * (side[t] - g[t])
+    factor = min(total / square, growth) if square > 0.0 else growth
+    if factor < 1.0 + tol:
+        return
+    for t in range(a.size):
+        a[t] *= factor
+        g[t] = side[t] - factor * (side[t] - g[t])
+
+
+@kernel
 def limits(side, bound):
     """Return the lower and upper limits of the signed coefficients."""
     lower, upper = np.zeros(side.size), np.zeros(side.size)
