@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from all_pairs import checks_in_turn
@@ -15,13 +13,12 @@ from sklearn.model_selection import cross_val_score
 from threadpoolctl import threadpool_limits
 
 from manyclass import CoupledSVC, CoupledSVCCV, to_onnx
-from manyclass.banks.limits import Limits
 from manyclass.plot import ScoreSurfaceDisplay
 from manyclass.scaling import StructuredScaling
 from manyclass.scores.folds import stratified_folds
 from manyclass.search.coupled_svc_cv import advice, best_point
 from manyclass.search.left_out_scoring import PARTS
-from manyclass.search.svm_grid import DOUBTFUL, LEFT_OUT_TOL, walk
+from manyclass.search.svm_grid import ON_GRID, walk
 from manyclass.storage import load_model, save_model
 
 X, y = make_blobs(90, n_features=3, centers=4, cluster_std=3.0, random_state=0)
@@ -40,8 +37,7 @@ class NaiveGrid(CoupledSVC):
     """One cold fit, whose left-out probabilities are scored as the grid's."""
 
     def _bank_options(self):
-        limits = replace(Limits(), doubtful=DOUBTFUL, left_out_tol=LEFT_OUT_TOL)
-        return {**super()._bank_options(), "limits": limits}
+        return {**super()._bank_options(), "limits": ON_GRID}
 
     def _fit_scaling(self, evidence, plan):
         super()._fit_scaling(evidence, plan)

@@ -10,9 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass.plot import _drawing as drawing
 
-# Up to so many columns, a score is written into each cell. A choice: more do not fit side by side.
-WRITTEN = 12
-
 
 class ScoreSurfaceDisplay:
     """The scores of a grid of C and gamma, and the best of them.
@@ -93,7 +90,8 @@ class ScoreSurfaceDisplay:
         style = {"cmap": "viridis", "origin": "lower", "aspect": "auto", "vmin": np.median(scores)}
         self.im_ = self.ax_.imshow(scores, **(style | kwargs))
         self._number_axes()
-        self.text_ = self._write_scores(scores) if columns <= WRITTEN else []
+        few = columns <= 12  # a choice: more scores do not fit side by side
+        self.text_ = self._write_scores(scores) if few else []
         row, column = self.best
         frame: Any = {"fill": False, "edgecolor": drawing.COLORS[3], "lw": 2.5}
         from matplotlib.patches import Rectangle

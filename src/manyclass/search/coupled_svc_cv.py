@@ -18,7 +18,8 @@ from manyclass.banks.svm.fit import gamma_of
 from manyclass.calibration.evidence import Evidence
 from manyclass.classifier import Prepared
 from manyclass.combiners.base import Combiner
-from manyclass.scores.sources import resolve_cv
+from manyclass.scaling.structured import rows_for_scaling
+from manyclass.scores.sources import Needed, resolve_cv
 from manyclass.search.left_out_scoring import Scoring, left_out_values, resolve_scoring
 from manyclass.search.svm_grid import Point, resolve_Cs, resolve_gammas, walk
 from manyclass.svm import CoupledSVC
@@ -217,6 +218,7 @@ class CoupledSVCCV(CoupledSVC):
             source, y = resolve_cv(self.cv), prepared.fit_part.y
             folds = source.make_folds(prepared.X, y, self.classes_, {}, prepared.weights > 0)
         with_folds = len(folds) > 0
+        needed = Needed(n_by_folds=rows_for_scaling(*prepared.fit_part.code.shape))
         waiting: list[Future] = []
         before: Any = None
         pool = ThreadPoolExecutor(n_jobs)
@@ -227,7 +229,7 @@ class CoupledSVCCV(CoupledSVC):
                     continue
                 part, before = point.fit_part, point
                 data = part.X, part.y, part.code, prepared.weights
-                left_out = source.scores(point.bank, part, *data, folds)
+                left_out = source.scores(point.bank, part, *data, folds, needed)
                 if n_jobs == 1:
                     judge(point, left_out)
                     continue

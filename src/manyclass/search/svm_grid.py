@@ -29,7 +29,7 @@ C_POWERS, GAMMA_POWERS = (-1.0, 3.0), (-1.0, 1.0)
 # Choices for leave-one-out on a grid: the solver leaves out samples whose score changes by half a
 # margin, with a tolerance of a tenth. The formula assumes too large changes, and more so for some
 # gamma than for others; single fits ask the solver less. See benchmarks/quality/choices.md.
-DOUBTFUL, LEFT_OUT_TOL = 0.5, 0.1
+ON_GRID = Limits(doubtful=0.5, left_out_tol=0.1)
 
 
 class Point(NamedTuple):
@@ -99,9 +99,7 @@ def walk(
     """
     # A kernel matrix of all samples is shared by all C, so it pays also where the rows of a single
     # fit are computed when they are needed. ``cache_size`` still bounds it.
-    rules: Any = {"doubtful": DOUBTFUL, "left_out_tol": LEFT_OUT_TOL}
-    limits = replace(Limits(), small=len(fit_part.y), **rules)
-    once = {**fit_part.options, "limits": limits}
+    once = {**fit_part.options, "limits": replace(ON_GRID, small=len(fit_part.y))}
     for row, gamma in enumerate(gammas):
         bank: Any = None
         for column in np.argsort(Cs, kind="stable"):
