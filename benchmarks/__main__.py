@@ -30,7 +30,6 @@ from benchmarks import (
     softmax,
     svm,
     svm_quality,
-    svm_search,
 )
 from experiments.pages import markdown_table
 from manyclass._lib.files import replace_file
@@ -60,12 +59,6 @@ TABLES = (
     | first_use.TABLES
 )
 
-<<<<<<< HEAD
-=======
-# Not measured yet: these have no place on a page. Once they are, they belong to TABLES.
-PENDING = many_classes.PENDING | limited_learners.PENDING | svm_search.PENDING
-
->>>>>>> 93f75f7 (CoupledSVCCV: rows of one source also in folds; a benchmark beside grid searches, not measured yet under the lock)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

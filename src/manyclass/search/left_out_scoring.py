@@ -19,9 +19,6 @@ from manyclass.scores.folds import folds_again
 # Parts of the rows, each of which is scaled by what the others tell. A choice: more parts chose no
 # better C and gamma (benchmarks/quality/choices.md), and each takes the time of a scaling.
 PARTS = 2
-# The scaling's search stops when a step gains less in log-loss. A choice: it moves the log-loss by
-# about as much, and takes two thirds of the time of the usual search on 3,000 rows of letter.
-TOL = 1e-5
 
 Scoring = Callable[[Places, Floats, Floats | None], float]
 """Returns the score of class indices (m,) and values (m, k), with the weights of the samples."""
@@ -116,7 +113,8 @@ def left_out_values(evidence: Evidence, plan: Plan) -> tuple[Places, Floats, Flo
     numbers = None if numbers is None else numbers[found[0]]
     for train, test in folds_again(numbers, y, p.shape[1], most_folds=PARTS, n_folds=PARTS):
         part = {key: _rows_of(value, train) for key, value in known.items() if key != "code"}
-        fitted = scaling().fit_checked(**part, code=known["code"], tol=TOL)
+        # A choice: it moves the log-loss by about as much, and takes two thirds of the time.
+        fitted = scaling().fit_checked(**part, code=known["code"], tol=1e-5)
         scaled[test] = fitted.scale(p[test], columns=known["columns"][test])
         tested[test] = True
     return y[tested], scaled[tested], weights[tested]
