@@ -69,7 +69,7 @@ class Limits:
     doubtful: float = 1.5
     """The solver leaves out a sample if its score would change by so much, by the formula."""
     left_out_tol: float = 0.0
-    """Its tolerance then, if that is not smaller than that of the fit."""
+    """It stops at ten times this, or at ten times the fit's ``tol`` if that is larger."""
     score_bytes: float = 2**29
     """Scores of all columns; if they are larger, folds are used, which hold fewer of them."""
     free_bytes: float = 2**32

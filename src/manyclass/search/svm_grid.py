@@ -21,15 +21,11 @@ from manyclass.banks.limits import Limits
 from manyclass.banks.svm.bank import KernelBank
 from manyclass.banks.svm.fit import with_larger_C
 
-# Choices: the ends of a grid that is given as a number, as powers of ten. For C they are the
-# values from 0.1 to 1000, for gamma the multiples of "scale" from 0.1 to 10.
-C_POWERS, GAMMA_POWERS = (-1.0, 3.0), (-1.0, 1.0)
-
 
 # Choices for leave-one-out on a grid: the solver leaves out samples whose score changes by half a
-# margin, with a tolerance of a tenth. The formula assumes too large changes, and more so for some
+# margin, and stops at ten times 0.01. The formula assumes too large changes, and more so for some
 # gamma than for others; single fits ask the solver less. See benchmarks/quality/choices.md.
-ON_GRID = Limits(doubtful=0.5, left_out_tol=0.1)
+ON_GRID = Limits(doubtful=0.5, left_out_tol=0.01)
 
 
 class Point(NamedTuple):
@@ -54,7 +50,7 @@ def powers_of_ten(n: Any, ends: tuple[float, float], name: str) -> Floats:
 def resolve_Cs(Cs: int | ArrayLike) -> Floats:
     """Return the values of C."""
     if isinstance(Cs, Integral):
-        return powers_of_ten(Cs, C_POWERS, "Cs")
+        return powers_of_ten(Cs, (-1.0, 3.0), "Cs")  # a choice
     return _numbers(Cs, "Cs", least="> 0", allowed=lambda value: 0 < value < np.inf)
 
 
@@ -66,7 +62,7 @@ def resolve_gammas(gammas: int | ArrayLike, number_of: Callable[[str], float] | 
     if number_of is None:
         return np.array(["scale"])
     if isinstance(gammas, Integral):
-        return powers_of_ten(gammas, GAMMA_POWERS, "gammas") * number_of("scale")
+        return powers_of_ten(gammas, (-1.0, 1.0), "gammas") * number_of("scale")  # a choice
     values = [gammas] if isinstance(gammas, str) else np.asarray(gammas, dtype=object).ravel()
     numbers = [number_of(g) if isinstance(g, str) else g for g in values]
     return _numbers(numbers, "gammas", least=">= 0", allowed=lambda value: 0 <= value < np.inf)

@@ -114,7 +114,7 @@ class Training:
     ) -> tuple[Floats, Places]:
         """Return scores of members as if each had been left out, and counts (l, 3).
 
-        ``tol`` is the tolerance of the solver, if it is not smaller than that of the fit. See
+        ``tol`` takes the place of that of the fit, if it is larger. See
         :func:`~manyclass.banks.svm.compiled.machines.leave_out_columns`.
         """
         scores, counts = np.empty(len(which)), np.zeros((len(starts) - 1, 3), dtype=np.int64)
