@@ -21,7 +21,6 @@ from manyclass.banks.limits import Limits
 from manyclass.banks.svm.bank import KernelBank
 from manyclass.banks.svm.fit import with_larger_C
 
-
 # Choices for leave-one-out on a grid: the solver leaves out samples whose score changes by half a
 # margin, and stops at ten times 0.01. The formula assumes too large changes, and more so for some
 # gamma than for others; single fits ask the solver less. See benchmarks/quality/choices.md.
