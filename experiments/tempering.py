@@ -24,7 +24,7 @@ def probabilities_of_columns(
     Each part of the rows is calibrated by a calibration that is fitted without it. ``calibration``
     is that of all rows; None if the scores are probabilities.
     """
-    rows, enough = scores.complete_rows(), rows_for_scaling(*scores.code.shape)
+    rows, enough = scores.rows_of_one_source(), rows_for_scaling(*scores.code.shape)
     if len(rows) > enough:
         rows = np.random.default_rng(0).choice(rows, enough, replace=False)
     return left_out_probabilities(calibration, scores, rows)

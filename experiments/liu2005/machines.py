@@ -29,6 +29,7 @@ from manyclass.combiners.srm_drm import (
     StaticReliabilityDecoder,
 )
 from manyclass.metrics import zadrozny_mse
+from manyclass.scaling.structured import rows_for_scaling
 from manyclass.scores.leave_one_out import leave_one_out
 from manyclass.scores.out_of_sample import OutOfSampleScores
 
@@ -165,7 +166,8 @@ class Machines:
     @cached_property
     def scores(self) -> OutOfSampleScores:
         """Scores by analytic leave-one-out, or from 5 folds where it cannot be trusted."""
-        scores, _ = leave_one_out(self.bank, self._fit, self.X, self.y, self.code, self.ones)
+        data, enough = (self.X, self.y, self.code, self.ones), rows_for_scaling(*self.code.shape)
+        scores, _ = leave_one_out(self.bank, self._fit, *data, n_by_folds=enough)
         return scores
 
     @cached_property

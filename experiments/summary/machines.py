@@ -25,7 +25,8 @@ from manyclass._lib.weights import column_sizes
 from manyclass.banks import MARGIN, fit_bank
 from manyclass.calibration import Calibration, Sigmoid
 from manyclass.combiners.base import Combiner, resolve
-from manyclass.scores.crossfit import out_of_sample_scores
+from manyclass.scaling.structured import rows_for_scaling
+from manyclass.scores.crossfit import CrossFittedScores
 from manyclass.scores.folds import make_folds
 from manyclass.scores.leave_one_out import leave_one_out
 from manyclass.scores.out_of_sample import DenseScores, OutOfSampleScores
@@ -95,12 +96,13 @@ class Machines:
 
     def _out_of_sample(self) -> OutOfSampleScores:
         """Return the out-of-sample margins that CoupledSVC and CoupledClassifier use by default."""
+        data = self.X, self.y, self.code, self.ones
         if self.learner == "svc":
-            scores, _ = leave_one_out(self.bank, self._fit, self.X, self.y, self.code, self.ones)
+            enough = rows_for_scaling(*self.code.shape)
+            scores, _ = leave_one_out(self.bank, self._fit, *data, n_by_folds=enough)
             return scores
         folds = make_folds(FOLDS, self.X, self.y, np.arange(self.k), warn=False)
-        margins = out_of_sample_scores(self.bank, self._fit, self.X, self.y, self.code, folds)
-        return DenseScores(margins, self.y, self.code, self.ones)
+        return CrossFittedScores(self.bank, self._fit, *data, folds, n_by_folds=len(self.y))
 
     def answers(self) -> Iterator[Answer]:
         """Yield the answer of every rule for this code.
@@ -132,7 +134,8 @@ class Machines:
         Logistic regression has probabilities; margins of support vector machines need a sigmoid.
         """
         if self.learner == "logistic":
-            r_train = DenseScores(expit(self.train_scores), self.y, self.code, self.ones)
+            margins = self.scores.of_one_source(np.arange(len(self.y)))
+            r_train = DenseScores(expit(margins), self.y, self.code, self.ones)
             return expit(self.test_scores), None, r_train
         sigmoid = Sigmoid().fit(self.train_scores, self.code[self.y], self.ones)
         return sigmoid.transform(self.test_scores), sigmoid, self.scores

@@ -24,6 +24,7 @@ from manyclass.calibration import Sigmoid
 from manyclass.calibration.crossfitting import calibrate
 from manyclass.combiners.base import resolve
 from manyclass.scaling import Temperature
+from manyclass.scaling.structured import rows_for_scaling
 from manyclass.scaling.temperature import FLOOR
 from manyclass.scores.folds import Fold
 from manyclass.scores.leave_one_out import leave_one_out
@@ -98,7 +99,9 @@ class Machines:
     @cached_property
     def left_out(self) -> OutOfSampleScores:
         """Out-of-sample scores of the training set."""
-        scores, _ = leave_one_out(self.bank, self._fit, self.K, self.y, self.code, self.ones)
+        enough = rows_for_scaling(*self.code.shape)
+        data = self.K, self.y, self.code, self.ones
+        scores, _ = leave_one_out(self.bank, self._fit, *data, n_by_folds=enough)
         return scores
 
     @cached_property

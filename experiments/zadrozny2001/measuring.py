@@ -29,7 +29,7 @@ from manyclass.combiners.coupling.general import Zadrozny
 from manyclass.combiners.decoding import LossBased
 from manyclass.learners import BinnedNaiveBayes, BoostedNaiveBayes
 from manyclass.scaling.temperature import FLOOR
-from manyclass.scores.crossfit import out_of_sample_scores
+from manyclass.scores.crossfit import CrossFittedScores
 from manyclass.scores.folds import fold_numbers, make_folds
 from manyclass.scores.out_of_sample import DenseScores
 
@@ -68,7 +68,7 @@ class Margins(NamedTuple):
     test: Array
     """Margins of the test rows, shape (n_test, l)."""
     train: Array
-    """Out-of-sample margins of the training rows, shape (n_train, l)."""
+    """Out-of-sample margins of the training rows, all from the same fold, shape (n_train, l)."""
     folds: NDArray[np.intp] | None = None
     """Number of the fold that left each training row out."""
 
@@ -117,15 +117,13 @@ def fit_margins(problem: Problem, name: str, seed: int, with_train: bool = True)
     train, numbers = np.empty((0, code.shape[1])), None
     if with_train:
         folds = make_folds(splitter(), X, y, np.arange(k), warn=False)
-        train = out_of_sample_scores(
+        scores = CrossFittedScores(
             bank,
             lambda rows: fit_bank(estimator, X, y, code, MARGIN, rows=rows),
-            X,
-            y,
-            code,
-            folds,
+            *(X, y, code, np.ones(len(y)), folds),
+            n_by_folds=len(y),
         )
-        numbers = fold_numbers(folds, len(y))
+        train, numbers = scores.of_one_source(np.arange(len(y))), fold_numbers(folds, len(y))
     weights = column_sizes(y, code, np.ones(len(y)))
     return Margins(code, weights, bank.scores(problem.X_test), train, numbers)
 

@@ -377,11 +377,13 @@ def _relative_noise(code: Code) -> float:
 
 
 def _level(scores: Array, noise: Array) -> Array:
-    """Set scores that are below the best only by rounding errors equal to the best."""
-    winner = scores.argmax(axis=0)[None]
-    best = np.take_along_axis(scores, winner, axis=0)
-    slack = noise + np.take_along_axis(noise, winner, axis=0)
-    return np.where(best - scores <= slack, best, scores)
+    """Set scores that are below the best only by rounding errors equal to the best.
+
+    ``noise`` is the largest error of each score. A class may be the best unless another one is
+    better whatever the errors are.
+    """
+    may_be_best = scores + noise >= (scores - noise).max(axis=0)
+    return np.where(may_be_best, scores.max(axis=0), scores)
 
 
 _LOSSES: dict[str, Total] = {
