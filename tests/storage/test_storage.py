@@ -30,7 +30,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR, OneClassSVM
 from threadpoolctl import threadpool_limits
 
 import manyclass
-from manyclass import CoupledClassifier, CoupledSVC, DecisionClassifier
+from manyclass import CoupledClassifier, CoupledSVC, CoupledSVCCV, DecisionClassifier
 from manyclass._lib import files as _files
 from manyclass.app.columns import column_transformer
 from manyclass.classifier import CoupledBase
@@ -120,6 +120,7 @@ COUPLED = {
         X,
     ),
     "temperature": (CoupledSVC(scaling="temperature"), X),
+    "svc searched": (CoupledSVCCV(Cs=[1.0, 10.0], gammas=[0.1]), X),
     "not scaled": (CoupledSVC(scaling=None), X),
     "pooled neighbours": (CoupledClassifier(KNeighborsClassifier(5), with_native=True), X),
     "nu": (CoupledClassifier(NuSVC(nu=0.1)), X),
