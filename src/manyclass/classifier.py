@@ -27,10 +27,10 @@ from manyclass._lib.column_bar import ColumnBar
 from manyclass._lib.jobs import check_in_memory, check_n_jobs, kept_on_workers
 from manyclass._lib.labels import check_targets
 from manyclass._lib.messages import quoted, warn
-from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.routing import offers_weights_if_taken
 from manyclass._lib.rows import is_by_columns
 from manyclass._lib.sklearn import check_any_rows, check_sample_weight
+from manyclass._lib.unchanged_on_error import unchanged_on_error
 from manyclass._lib.weights import class_sizes, weights_in_use
 from manyclass.banks import (
     LOG_ODDS,
@@ -46,8 +46,8 @@ from manyclass.calibration import Sigmoid
 from manyclass.calibration.calibration_report import CalibrationReport
 from manyclass.calibration.crossfitting import calibrate
 from manyclass.calibration.evidence import Evidence
-from manyclass.calibration.native_sources import NativeEvidence
-from manyclass.calibration.plan import Plan, make_plan
+from manyclass.calibration.fit_plan import Plan, make_plan
+from manyclass.calibration.native_evidence import NativeEvidence
 from manyclass.codes.build import NATIVE
 from manyclass.codes.tree_structure import single_tree
 from manyclass.combiners.base import Combiner, own_copy
@@ -55,7 +55,7 @@ from manyclass.combiners.coupling import TreeProduct
 from manyclass.combiners.coupling.base import CouplingRule, warn_unconverged, warn_undetermined
 from manyclass.predicting import Predictions
 from manyclass.scaling import StructuredScaling
-from manyclass.scaling.rare import least_probabilities
+from manyclass.scaling.lower_bounds import least_probabilities
 from manyclass.scaling.structured import rows_for_scaling
 from manyclass.scaling.temperature import FLOOR
 from manyclass.scores.folds import Fold

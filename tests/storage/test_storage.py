@@ -48,7 +48,7 @@ from manyclass.scaling import StructuredScaling, Temperature
 from manyclass.storage import TRUSTED, load_model, read_metadata, save_model
 from manyclass.storage._archive import DESCRIPTION, FORMAT, SCHEMA
 from manyclass.storage._parts import reachable, without_derived
-from manyclass.storage.identifiers import (
+from manyclass.storage.trusted_types import (
     FORMER,
     IDENTIFIERS,
     STORABLE,
@@ -363,7 +363,7 @@ class TestRoundTrip:
 class TestIdentifiers:
     @pytest.mark.parametrize("name", COUPLED)
     def test_every_class_of_a_model_has_one(self, name, fitted):
-        """Add a class that is named here to the table in manyclass/storage/identifiers.py."""
+        """Add a class that is named here to the table in manyclass/storage/trusted_types.py."""
         types = {type(part) for part in reachable(without_derived(fitted(name)[0]))}
         ours = {cls for cls in types if cls.__module__.startswith("manyclass.")}
         assert sorted(f"{cls.__module__}.{cls.__name__}" for cls in ours - set(STORABLE)) == []

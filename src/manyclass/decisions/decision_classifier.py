@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from manyclass._lib.documentation import link
 from manyclass._lib.labels import check_targets
 from manyclass._lib.messages import quoted
-from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.routing import RoutingMixin, offers_weights_if_taken
 from manyclass._lib.sklearn import check_any_rows, check_sample_weight
+from manyclass._lib.unchanged_on_error import unchanged_on_error
 from manyclass._lib.weights import class_sizes, weights_in_use
 from manyclass.decisions._simplex import check_prior
 from manyclass.decisions.costs import check_cost, decide, decision_labels

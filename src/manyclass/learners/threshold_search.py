@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted
 from manyclass._lib.sklearn import check_sample_weight
-from manyclass.banks.kinds import SMALLEST_PROBABILITY
+from manyclass.banks.score_kinds import SMALLEST_PROBABILITY
 
 Criterion = str | Callable[[NDArray[np.int64], Floats, Floats], float]
 

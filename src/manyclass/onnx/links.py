@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass.banks import CENTRED, LOG_ODDS, MARGIN, PROBABILITY, ScoreKind
-from manyclass.banks.kinds import SMALLEST_PROBABILITY
+from manyclass.banks.score_kinds import SMALLEST_PROBABILITY
 from manyclass.onnx.graph import Graph, Piece, Unsupported
 
 Array = NDArray[np.float64]

@@ -25,7 +25,7 @@ from manyclass._lib.messages import warn
 from manyclass.storage._forms import MALFORMED, Node, Refused
 from manyclass.storage._members import check_member
 from manyclass.storage._schema import named_members
-from manyclass.storage.identifiers import identifier
+from manyclass.storage.trusted_types import identifier
 
 FORMAT = 1
 """Number of the file format. It is raised when earlier releases cannot read new files."""

@@ -1,4 +1,4 @@
-"""Stable names of the classes in stored models.
+"""The types that a stored model may contain, and their stable names.
 
 A stored model names a class of this package by an identifier such as ``manyclass.CoupledSVC``, not
 by the module that holds the class. So a class may move to another file, and old models still load.
@@ -17,8 +17,8 @@ from typing import Any
 import manyclass
 from manyclass.app.columns import DaysSince1970
 from manyclass.banks.base import Bank, ConstantModel, PairwiseModel
-from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.prefit import PrefitModel
+from manyclass.banks.score_kinds import ScoreKind
 from manyclass.banks.svm import groups
 from manyclass.banks.svm.kernels import Kernel
 from manyclass.batches import Stream

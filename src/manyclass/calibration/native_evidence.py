@@ -16,7 +16,7 @@ from manyclass._lib.arrays import Code, Floats, Places
 from manyclass.banks import MARGIN, ScoreKind
 from manyclass.calibration.base import Calibration
 from manyclass.calibration.crossfitting import left_out_probabilities
-from manyclass.scaling.validation import normalised
+from manyclass.scaling.input_checks import normalised
 from manyclass.scores.out_of_sample import OutOfSampleScores
 
 
