@@ -14,12 +14,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
+from manyclass._lib.arrays import Floats
 from manyclass.app.report import one_line
 from manyclass.app.scoring import FIT, METRICS, PREDICT
 from manyclass.classifier import CoupledBase
 from manyclass.scores.folds import Fold
-
-Floats = NDArray[np.float64]
 
 
 class Measured(NamedTuple):

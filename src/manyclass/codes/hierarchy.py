@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from manyclass._lib.arrays import Floats, Places
+from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.messages import quoted, some_quoted
-from manyclass.codes.checks import Code, check_integer
+from manyclass.codes.checks import check_integer
 from manyclass.codes.random import Seed
 from manyclass.codes.trees import Grower, Split, as_code
 

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from manyclass._lib.arrays import Places
-from manyclass.codes.checks import Code
+from manyclass._lib.arrays import Code, Places
 
 Names = NDArray[np.uint64]
 """A set of classes is named by the sum of random numbers of its classes, modulo 2^64. Two sets have

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from manyclass._lib.arrays import Floats, Places
+from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.messages import quoted
 from manyclass._lib.weights import class_sizes
-from manyclass.codes.checks import Code, check_integer, check_size
+from manyclass.codes.checks import check_integer, check_size
 from manyclass.codes.class_means import class_means
 from manyclass.codes.kernels.two_means import best_split
 from manyclass.codes.random import Seed

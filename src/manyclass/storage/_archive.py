@@ -32,7 +32,6 @@ FORMAT = 1
 DESCRIPTION = "manyclass.json"
 SCHEMA = "schema.json"  # skops names it so
 MAX_BYTES = 2**32  # a choice: 4 GB unpacked, more than a model in memory usually takes
-SPOOLED = 2**22  # a choice: smaller models (4 MB) are copied in memory, others on the disk
 # The schema of thousands of equal columns packs about 40 times. A text that packs more tightly than
 # PACKED times, and is larger than LEAST_TEXT bytes, is there to fill the memory. Choices.
 LEAST_TEXT, PACKED = 2**20, 100
@@ -182,15 +181,16 @@ class CheckedSchema:
 
     @contextmanager
     def copy(
-        self, archive: zipfile.ZipFile, max_bytes: int, *, records: bool
+        self, archive: zipfile.ZipFile, max_bytes: int, *, records: bool, in_memory: int = 2**22
     ) -> Iterator[IO[bytes]]:
         """Copy the members of an archive, each after a check, to a temporary file.
 
         The copy is what skops reads: it cannot change after the check. Only one member at a time
-        is in memory, unless all of them are small. For ``records`` see :func:`check_member`.
+        is in memory, unless all take less than ``in_memory`` bytes (a choice). For ``records`` see
+        :func:`check_member`.
         """
         left = max_bytes
-        with tempfile.SpooledTemporaryFile(max_size=SPOOLED) as file:
+        with tempfile.SpooledTemporaryFile(max_size=in_memory) as file:
             with zipfile.ZipFile(file, "w") as copy:
                 copy.writestr(SCHEMA, self.text)
                 for name, node in self.members.items():
