@@ -122,7 +122,7 @@ class CoupledBase(Predictions, ABC):
         X_bank = read_by_bank(self._base_estimator(), X, plan.kind, fit_params)
         task = X_bank, y, code, classes, plan
         fit_part = self._bank_fitter(*task, fit_params, seeds, routed, len(folds))
-        if routed.get("ignored"):  # rows of weight 0 are no samples, also for such learners
+        if routed.get("ignored"):  # rows of weight 0 are not samples, also for such learners
             fit_part = replace(fit_part, used=weights > 0)
         self._set_up(classes, combiner, code)
         self._set_totals(class_sizes(y, len(classes), weights))

@@ -394,7 +394,7 @@ class TestIdentifiers:
             load_model(stored)
 
     def test_data_that_look_like_a_class_stay(self):
-        """A dict of the user may have the keys that name a class: its values are no strings."""
+        """A dict of the user may have the keys that name a class: its values are not strings."""
         inner = {"__module__": "manyclass.svm", "__class__": "CoupledSVC", "content": "[1]"}
         schema = json.dumps({"content": {"__module__": inner, "__class__": inner}}).encode()
         there = json.loads(to_identifiers(schema))["content"]
@@ -590,7 +590,7 @@ DAMAGES = {
         NEIGHBORS,
         setting("bank_.models.0", "n_neighbors_", lambda n: 1000),
     ),
-    "a bias that is no number": (
+    "a bias that is not a number": (
         NEIGHBORS,
         setting("bank_.models.0", "bias_", lambda bias: np.nan),
     ),

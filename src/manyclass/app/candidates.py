@@ -254,7 +254,7 @@ def from_factory(text: str) -> Candidate:
     finally:
         sys.path.remove("")
     if isinstance(made, type) or not hasattr(made, "get_params"):
-        raise ValueError(f"--estimator {text} makes {quoted(made)}, which is no classifier.")
+        raise ValueError(f"--estimator {text} makes {quoted(made)}, which is not a classifier.")
     return from_mapping({name: made})[0]
 
 

@@ -398,7 +398,7 @@ def _why_useless(
 ) -> str | None:
     """Return why a column is of no use, or None.
 
-    Texts are no categories if more than a ``share`` of the rows differ, or if there are more than
+    Texts are not categories if more than a ``share`` of the rows differ, or if there are more than
     ``most_texts`` different ones. Both are choices.
     """
     present = column.notna().sum()

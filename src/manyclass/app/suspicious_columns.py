@@ -1,4 +1,4 @@
-"""Columns that are no features: row numbers and identifiers, and those that give the class away."""
+"""Columns that are not features: row numbers, identifiers, and those that give the class away."""
 
 from __future__ import annotations
 

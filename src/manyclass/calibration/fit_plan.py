@@ -127,7 +127,7 @@ def _candidates(
 
 
 def _no_calibration(estimator, combiner: Combiner, calibration, cv) -> str:
-    """Return the message for scores that are no probabilities and would not be calibrated."""
+    """Return the message for scores that are not probabilities and would not be calibrated."""
     remedy = "Use calibration='sigmoid' with cv=5"
     if hasattr(estimator, "predict_proba"):
         return (

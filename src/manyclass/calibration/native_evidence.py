@@ -2,7 +2,7 @@
 
 It gives three things: its class probabilities; the probabilities of each class against the rest by
 a sigmoid of its scores, normalised; and the same as k further columns. The second differs from the
-first where a learner's scores are no log-probabilities, or poor ones.
+first where a learner's scores are not log-probabilities, or poor ones.
 """
 
 from __future__ import annotations

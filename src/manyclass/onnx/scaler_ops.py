@@ -56,7 +56,7 @@ def plan_scaler(step: Any) -> Piece:
 def _per_feature(graph: Graph, operand: Floats, x: str) -> str:
     """Return one number per feature in a shape that goes with ``x``, (d, n).
 
-    That of a single feature is no constant: ONNX Runtime would join it to a product
+    That of a single feature is not a constant: ONNX Runtime would join it to a product
     thereafter, in single precision.
     """
     column = np.asarray(operand, dtype=np.float64)[:, None]

@@ -18,7 +18,7 @@ from manyclass._lib.messages import printable, shorten
 
 # M. Okabe, K. Ito (2008), Color universal design; without yellow, which is lost on white.
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
-# Shapes, so that nothing depends on colour; their number is no multiple of that of the colours.
+# Shapes, so that nothing depends on colour; their number is not a multiple of that of the colours.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 
 

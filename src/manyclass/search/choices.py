@@ -312,7 +312,7 @@ def width_argument(gamma: str | None, sigma2: str | None) -> str | None:
 def _settings(cv_results: Results, names: Sequence[str]) -> NDArray[np.intp]:
     """Number the combinations of the parameters other than ``names``.
 
-    Values that are no numbers or strings are compared by identity: a grid holds each of them once.
+    Values that are not numbers or strings are compared by identity: a grid holds each of them once.
     """
     numbers: dict[frozenset[Any], int] = {}
     found = []

@@ -245,7 +245,7 @@ def _construct(skops, file: IO[bytes], trusted: Sequence[str]):
         except Exception as error:
             raise Refused(f"{_built(error)} cannot be made of its parts: {error}") from error
     if not isinstance(model, BaseEstimator):
-        raise Refused(f"it holds a {type(model).__name__}, which is no estimator")
+        raise Refused(f"it holds a {type(model).__name__}, which is not an estimator")
     for step in (
         check_shadows,
         check_sparse_parts,

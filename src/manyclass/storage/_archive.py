@@ -130,7 +130,7 @@ def parse_description(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
         try:
             description = json.loads(text)
         except MALFORMED as error:
-            raise Refused(f"{DESCRIPTION} is no JSON: {error}") from None
+            raise Refused(f"{DESCRIPTION} is not JSON: {error}") from None
         _check_description(description)
     except Exception as error:
         raise damaged(path, error) from error
@@ -150,17 +150,17 @@ def _check_description(description: Any) -> None:
         "metadata": dict,
     }
     if not isinstance(description, dict):
-        raise Refused(f"{DESCRIPTION} is no dictionary")
+        raise Refused(f"{DESCRIPTION} is not a dictionary")
     for key, kind in kinds.items():
         value = description.get(key)
         if not isinstance(value, kind) or (kind is not dict and isinstance(value, bool)):
             raise Refused(f"{key!r} in {DESCRIPTION} is {str(value)[:40]!r}")
     texts = [*description["versions"].values(), *(description["features"] or ())]
     if not all(isinstance(text, str) for text in texts):
-        raise Refused(f"a version or a feature in {DESCRIPTION} is no text")
+        raise Refused(f"a version or a feature in {DESCRIPTION} is not text")
     _major(description["versions"].get("manyclass", ""))
     if not all(isinstance(label, plain) for label in description["classes"] or ()):
-        raise Refused(f"a class in {DESCRIPTION} is no number or text")
+        raise Refused(f"a class in {DESCRIPTION} is not a number or text")
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,7 @@ def to_places(schema: bytes) -> bytes:
 def _translate(schema: bytes, replace: Callable[[Place], Place]) -> bytes:
     """Replace the place of a class in every node of a schema.
 
-    In a node both names are strings. A dict of the user's that has these keys is no node: its
+    In a node both names are strings. A dict of the user's that has these keys is not a node: its
     values are nodes themselves.
     """
     tree = json.loads(schema)
