@@ -52,7 +52,7 @@ from manyclass.codes.build import NATIVE
 from manyclass.codes.tree_structure import single_tree
 from manyclass.combiners.base import Combiner, own_copy
 from manyclass.combiners.coupling import TreeProduct
-from manyclass.combiners.coupling.base import CouplingRule, warn_unconverged, warn_undetermined
+from manyclass.combiners.coupling.base import warn_unconverged
 from manyclass.predicting import Predictions
 from manyclass.scaling import StructuredScaling
 from manyclass.scaling.lower_bounds import least_probabilities
@@ -209,9 +209,7 @@ class CoupledBase(Predictions, ABC):
             combiner = "tree-product"
         combiner = own_copy(combiner, code)
         combiner.check_code(code)
-        if isinstance(combiner, CouplingRule) and not codes.is_identifiable(code):
-            combiner.check_identifiable(code)
-            warn_undetermined(code, combiner)
+        combiner.check_determined(code)
         seeds = rng.randint(2**31 - 1, size=code.shape[1])
         return combiner, code, None if self.random_state is None else seeds
 
@@ -220,12 +218,11 @@ class CoupledBase(Predictions, ABC):
         check_n_jobs(self.n_jobs)
         names = ("calibration", "cv", "scaling", "with_native")
         parameters = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        if isinstance(parameters.get("with_native"), str) and codes.is_from_data(self.code):
-            many = k > self._most_with_native or codes.is_grouped(self.code)
-            parameters["with_native"] = False if many else parameters["with_native"]
         if self._is_native(k) or is_prefit(self._base_estimator()):
             parameters["with_native"] = False
-        return make_plan(self._base_estimator(), combiner, k, **parameters)
+        many = k > self._most_with_native or codes.is_grouped(self.code)
+        native_pays = not (codes.is_from_data(self.code) and many)
+        return make_plan(self._base_estimator(), combiner, k, **parameters, native_pays=native_pays)
 
     def _weigh(self, X, labels, sample_weight, fit_params):
         """Return the sample weights, the arguments of the estimator, and all routed arguments."""

@@ -116,6 +116,9 @@ class Combiner(BaseEstimator, ABC):
                 "or a combiner for any code, such as 'kl' or 'least-squares'."
             )
 
+    def check_determined(self, code: Code) -> None:
+        """Raise an error, or warn, if the code does not determine what this combiner returns."""
+
     @abstractmethod
     def combine(
         self,

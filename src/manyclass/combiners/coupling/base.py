@@ -51,7 +51,7 @@ class CouplingRule(Combiner):
         return True
 
     def check_identifiable(self, code: Code) -> None:
-        """Raise a ``ValueError`` if this rule needs a code that determines p, and this is none."""
+        """Raise a ``ValueError`` if this rule needs that the code determines p, and it does not."""
         if not self.needs_identifiable or rest_reader(code) is not None:
             return
         try:
@@ -61,6 +61,19 @@ class CouplingRule(Combiner):
                 f"{error} Or use the rule 'least-squares', which prefers even distributions "
                 "if columns are missing."
             ) from None
+
+    def check_determined(self, code: Code) -> None:
+        """Raise an error, or warn, if the code does not determine the class probabilities."""
+        if codes.is_identifiable(code):
+            return
+        self.check_identifiable(code)
+        k, n_columns = code.shape
+        warn(
+            f"code has {n_columns} columns for {k} classes, which do not determine the class "
+            f"probabilities: rule {self.key!r} chooses among the possible ones. They are better "
+            f"with {k - 1} or more columns. Pass code=lambda k: manyclass.codes.sparse_random(k, "
+            "n_columns=...), or another code."
+        )
 
     @abstractmethod
     def prepare(self, code: Code, weights: Floats) -> Solver:
@@ -203,17 +216,6 @@ def warn_unconverged(rule: Combiner, converged: Flags) -> None:
         f"first is row {failed[0]}); their probabilities are the best found. Raise {knobs} "
         f"of {type(rule).__name__}.",
         ConvergenceWarning,
-    )
-
-
-def warn_undetermined(code: Code, rule: Combiner) -> None:
-    """Warn that the code does not determine the class probabilities."""
-    k, n_columns = code.shape
-    warn(
-        f"code has {n_columns} columns for {k} classes, which do not determine the class "
-        f"probabilities: rule {rule.key!r} chooses among the possible ones. They are better with "
-        f"{k - 1} or more columns. Pass code=lambda k: manyclass.codes.sparse_random(k, "
-        "n_columns=...), or another code."
     )
 
 
