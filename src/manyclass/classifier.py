@@ -82,7 +82,7 @@ class CoupledBase(Predictions, ABC):
     ``n_jobs`` and ``random_state``, and choose the binary classifier.
     """
 
-    # Up to so many classes, class trees are pooled with the learner's own model by default. See
+    # Up to this many classes, class trees are pooled with the learner's own model by default. See
     # benchmarks/quality/choices.md: 2 to 14 % lower log-loss for 5 to 24 % more time at 10 and 26
     # classes, 0 to 3 % for 50 to 110 % from 49 classes on.
     _most_with_native: ClassVar[int] = 30

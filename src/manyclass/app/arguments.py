@@ -93,7 +93,7 @@ def _positive(text: str) -> float:
 
 
 def _whole(fewest: int = 0):
-    """Return a type for an option that takes a whole number, at least so large."""
+    """Return a type for an option that takes a whole number of at least ``least``."""
 
     def check(text: str) -> int:
         try:

@@ -66,7 +66,7 @@ def _fits(texts: pd.Series, form: str) -> bool:
 def are_compact_dates(numbers: pd.Series, *, fewest: int = 10) -> bool:
     """Return whether whole numbers are dates such as 20241231.
 
-    There must be at least so many different ones, a choice: of random numbers of eight digits
+    There must be at least ``fewest`` different ones, a choice: of random numbers of eight digits
     from 1900 on, one in 27 is a date.
     """
     pd = import_extra("pandas", "tables need")

@@ -27,7 +27,7 @@ class Metric:
 
     @property
     def sign(self) -> int:
-        """The factor that makes less better."""
+        """The factor that makes smaller values better: 1 or -1."""
         return -1 if self.larger_is_better else 1
 
 

@@ -1,6 +1,6 @@
 """Which code matrices are class trees, and where their nodes are.
 
-A code needs no mark that says how it was made: the matrix tells.
+Only the matrix is examined: no attribute of a code says how it was made.
 """
 
 from __future__ import annotations

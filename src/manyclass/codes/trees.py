@@ -1,7 +1,7 @@
 """Class trees: every node splits its classes in two, by what the training data say about them.
 
-A tree has k - 1 inner nodes, so it is k - 1 columns of a code. Several trees are side by side. The
-matrix says where its trees are (:func:`~manyclass.codes.find_trees`): it needs no other mark.
+A tree has k - 1 inner nodes, so it is k - 1 columns of a code. Several trees are side by side;
+:func:`~manyclass.codes.find_trees` finds them again in the matrix.
 """
 
 from __future__ import annotations

@@ -277,7 +277,7 @@ class SimplifiedSoftmax(TrainedSoftmax):
         The weights minimise the mean of ``-log P(y)`` plus ``½ ridge |u|²``, where u are
         the biases and the weights on margins scaled to root-mean-square 1. Without a ridge
         there is no minimum if a class can be separated from the others without error.
-        If there is one, so small a ridge hardly moves it.
+        If there is one, a ridge that small hardly moves it.
     tol, max_iter : float, default=1e-10, and int, default=100
         As in :class:`Softmax`.
 

@@ -23,7 +23,7 @@ class Needed(NamedTuple):
     """Which scores are needed."""
 
     enough: int | None = None
-    """No more folds are fitted after so many rows have been left out."""
+    """No more folds are fitted when this many rows have been left out."""
     all_rows: bool = False
     """Whether leave-one-out scores all rows, and not only enough for a calibration."""
     n_by_folds: int = 0
