@@ -40,12 +40,16 @@ test-peers: $(VENV)/.installed-test ## scikit-learn's own tests with our classes
 # of kernels run a second time with the kernels as plain Python (tests/without_jit.py); the lines of
 # both runs are combined. Failures are ignored here (tracing changes times and memory): `make test`
 # judges.
+OF_KERNELS := $(addprefix tests/, _lib/test_duplicate_entries.py _lib/test_lib_helpers.py \
+	_lib/test_logarithm.py _lib/test_rows.py banks/svm calibration codes/test_trees.py \
+	combiners/coupling/test_coupling.py combiners/test_reliability.py learners/kernel_logistic \
+	learners/test_pairwise_neighbors.py scaling test_many_classes.py)
 coverage: export OMP_NUM_THREADS = 1
 coverage: export OPENBLAS_NUM_THREADS = 1
 coverage: $(VENV)/.installed-test ## Lines and branches of the package that tests reach (some minutes)
 	rm -rf build/coverage && mkdir -p build/coverage
 	-$(BIN)/python -m coverage run -m pytest -q -n auto --dist loadfile --cases 2 src tests
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run tests/without_jit.py
+	-NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -q -n auto -o addopts= -p tests.without_jit --cases 2 $(OF_KERNELS)
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report --skip-covered --skip-empty
 	@echo "lines and branches covered: $$($(BIN)/python -m coverage report --format=total) %"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +29,14 @@ def shared_data() -> Callable[[str], Dataset]:
 def pytest_addoption(parser):
     """Add an option for runs that are to reach all lines, and prove no laws."""
     parser.addoption("--cases", type=int, help="the most cases of each test, spread over all")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish():
+    """Save what coverage has seen: pytest-xdist kills workers that take 10 s to end."""
+    if "coverage" in sys.modules and (running := sys.modules["coverage"].Coverage.current()):
+        running.stop()
+        running.save()
 
 
 def pytest_collection_modifyitems(config, items):

@@ -156,4 +156,4 @@ TYPES: tuple[Callable[[NDArray], Any], ...] = (
     lambda array: np.full(array.shape, "x", dtype=object),
     lambda array: np.zeros(array.shape, dtype=[("a", "f8")]),
 )
-"""Some lose digits, some are no numbers at all."""
+"""Some lose digits, some are not numbers at all."""

@@ -24,7 +24,7 @@ SHARED = Path("/dev/shm")
 PYTHON_STARTS = 0.15
 """Seconds in which Python itself starts: nobody can keep it from printing a traceback then."""
 PATHS = (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", ""))
-"""Where Python finds the experiments, which are no part of the package."""
+"""Where Python finds the experiments, which are not part of the package."""
 COMMANDS = {
     "compare": "manyclass compare wine --only forest,coupled-svc --folds 3 --report r.html",
     "compare-jobs": "manyclass compare wine --only logistic,forest,coupled-svc --folds 3 --jobs 2",

@@ -48,7 +48,7 @@ NEAREST: dict[str, str] = {
     "combiners/coupling/general.py": "combiners/coupling/test_coupling.py",
     "combiners/coupling/pairwise.py": "combiners/coupling/test_coupling.py",
     "scaling/matrix.py": "scaling/test_matrix.py",
-    "scaling/rare.py": "scaling/test_rare.py",
+    "scaling/lower_bounds.py": "scaling/test_lower_bounds.py",
     "scaling/structured.py": "scaling/test_structured.py scaling/test_matrix.py",
     "scaling/temperature.py": "scaling/test_temperature.py",
     "scores/leave_one_out.py": "scores/test_leave_one_out.py",

@@ -118,7 +118,7 @@ class Worker:
     def _hangs(self) -> bool:
         """Whether it computes for too long; or does nothing at all, for much longer.
 
-        A machine that is busy with other things is no fault of the input.
+        A machine that is busy with other things is not a fault of the input.
         """
         passed = time.monotonic() - self.since
         worked = _processor_seconds(self.process.pid) - self.worked

@@ -35,7 +35,7 @@ from manyclass.calibration import (
 from manyclass.combiners import coupling
 from manyclass.combiners.decoding import Hamming, LossBased, LossWeighted, MaxWins, WinnerTakesAll
 from manyclass.scaling import StructuredScaling
-from manyclass.scaling.rare import least_probabilities, raise_to
+from manyclass.scaling.lower_bounds import least_probabilities, raise_to
 from manyclass.scaling.temperature import apply_temperature, fit_temperature
 
 PAIRWISE = ("vote", "ht", "ht-noniterative", "wlw1", "wlw2", "pkpd", "refregier-vallet", "logit")

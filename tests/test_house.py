@@ -14,15 +14,35 @@ import manyclass
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(manyclass.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-NUMBER = re.compile(r"^_?[A-Z][A-Z_0-9]*(?:, *_?[A-Z][A-Z_0-9]*)*(?:: [\w\[\], .]+)? = [-(]?[\d.]")
-
 # Names that several rooms use for the same role.
 ROLES = {"__init__", "base", "fit", "leave_one_out"}
 
 
+def is_number(value: ast.AST | None) -> bool:
+    """Tell whether an expression is a number, or is computed from numbers alone."""
+    match value:
+        case ast.Constant(value=bool() | str()):
+            return False
+        case ast.Constant(value=int() | float()):
+            return True
+        case ast.UnaryOp(operand=operand):
+            return is_number(operand)
+        case ast.BinOp(left=left, right=right):
+            return is_number(left) or is_number(right)
+        case ast.Tuple(elts=[*parts]):
+            return any(map(is_number, parts))
+        case ast.Call(func=ast.Attribute(attr="fromhex")):
+            return True
+        case ast.Call(args=[argument]):  # np.log(1e6), np.uint64(1)
+            return is_number(argument)
+    return False
+
+
 def constants(path: Path) -> list[int]:
     """Return the lines (from 0) of module-level numeric constants."""
-    return [i for i, line in enumerate(path.read_text().splitlines()) if NUMBER.match(line)]
+    body = ast.parse(path.read_text()).body
+    assigned = [node for node in body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    return [node.lineno - 1 for node in assigned if is_number(node.value)]
 
 
 def imports(path: Path) -> set[str]:
@@ -53,8 +73,9 @@ def test_numeric_constants_are_few():
 @pytest.mark.parametrize("path", [path for path in FILES if constants(path)], ids=lambda p: p.stem)
 def test_numeric_constants_say_who_chose_them(path):
     lines = path.read_text().splitlines()
-    for i in constants(path):
-        above = next(line for line in reversed(lines[:i]) if not NUMBER.match(line))
+    numbers = constants(path)
+    for i in numbers:
+        above = next(lines[j] for j in range(i - 1, -1, -1) if j not in numbers)
         below = lines[i + 1] if i + 1 < len(lines) else ""
         commented = "#" in lines[i] or above.startswith("#") or below.startswith('"""')
         assert commented, f"{path}:{i + 1} has no reason"

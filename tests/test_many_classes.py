@@ -25,7 +25,7 @@ from manyclass.banks.base import ConstantModel
 from manyclass.banks.by_column import column_batches
 from manyclass.calibration import Isotonic, RobustSigmoid, Sigmoid
 from manyclass.calibration.base import pool_scores
-from manyclass.calibration.plan import make_plan
+from manyclass.calibration.fit_plan import make_plan
 from manyclass.combiners.coupling import LeastSquares, pairwise
 from manyclass.combiners.coupling.base import column_lists
 from manyclass.combiners.coupling.kernels.by_block import couple_wlw2

@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 from manyclass import CoupledClassifier, CoupledSVC, codes
 from manyclass.banks.native import NativeBank
 from manyclass.calibration import CALIBRATIONS, Beta, Isotonic, Sigmoid, Unchanged
-from manyclass.calibration.native_sources import sources
+from manyclass.calibration.native_evidence import sources
 from manyclass.scaling import StructuredScaling, Temperature
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -545,7 +545,7 @@ def test_one_value_beyond_single_precision(place):
     """Wherever it is: single precision is tried on some rows only, and tells of all of them."""
     data, labels = np.repeat(X, 2, axis=0), np.repeat(y, 2)
     data[place] = 1e39
-    weights = (np.arange(len(data)) != place).astype(float)  # so it is no support vector
+    weights = (np.arange(len(data)) != place).astype(float)  # so it is not a support vector
     model = CoupledSVC(gamma=0.05).fit(data, labels, weights)
     assert model.score(data[2:], labels[2:]) > 0.5
 

@@ -1,12 +1,11 @@
-"""Run tests with the kernels as plain Python, so that coverage sees their lines.
+"""A pytest plugin: the kernels run as plain Python, so that coverage sees their lines.
 
-    NUMBA_DISABLE_JIT=1 python -m coverage run tests/without_jit.py [PATH ...]
+    NUMBA_DISABLE_JIT=1 python -m coverage run -m pytest -p tests.without_jit PATH ...
 
 The kernels use a few instructions of LLVM, which Python does not have: they are replaced here
-by numpy. Plain Python is hundreds of times slower. So only a few cases of the tests of kernels
-run, and a test that takes more than ``SECONDS`` of processor time is skipped; the lines that it
-has reached count. Results may differ by rounding (LLVM rounds ``x * y + z`` once),
-so failures are printed and ignored: ``make test`` judges.
+by numpy. Plain Python is hundreds of times slower. So a test that takes more than ``SECONDS`` of
+processor time is skipped; the lines that it has reached count. Results may differ by rounding
+(LLVM rounds ``x * y + z`` once), so failures are ignored: ``make test`` judges.
 """
 
 from __future__ import annotations
@@ -15,24 +14,12 @@ import os
 import signal
 import struct
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 SECONDS = 1  # a choice: most tests of kernels finish, and the whole run takes a few minutes
-CASES = 2  # a choice, for the same reason: of each test, so many cases
-TESTS = (
-    "tests/combiners/coupling/test_coupling.py",
-    "tests/combiners/test_reliability.py",
-    "tests/calibration",
-    "tests/scaling",
-    "tests/codes/test_trees.py",
-    "tests/learners/test_pairwise_neighbors.py",
-    "tests/learners/kernel_logistic",
-    "tests/banks/svm",
-    "tests/_lib",
-    "tests/test_many_classes.py",
-)
 
 # ------------------------------------------------------------------ instructions
 
@@ -100,37 +87,40 @@ def replace_instructions() -> None:
                     setattr(module, key, plain[value])
 
 
-# ------------------------------------------------------------------ tests
+# ------------------------------------------------------------------ hooks of pytest
 
 
-class Patience:
-    """A pytest plug-in: skip tests that take too long."""
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item):
-        def give_up(number, frame):
-            pytest.skip(f"takes more than {SECONDS} s without compiled code")
-
-        before = signal.signal(signal.SIGPROF, give_up)
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        try:
-            return (yield)
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            signal.signal(signal.SIGPROF, before)
-
-
-def main() -> int:
+def pytest_configure(config):
+    """Replace the instructions before any test is imported; numpy is as quiet as kernels are."""
     if not os.environ.get("NUMBA_DISABLE_JIT"):
-        print("set NUMBA_DISABLE_JIT=1", file=sys.stderr)
-        return 2
+        raise pytest.UsageError("set NUMBA_DISABLE_JIT=1")
     replace_instructions()
-    with np.errstate(all="ignore"):  # as compiled code does
-        paths = sys.argv[1:] or TESTS
-        options = ["-q", "--override-ini=addopts=", "-p", "no:cacheprovider"]
-        pytest.main([*options, f"--cases={CASES}", *paths], plugins=[Patience()])
-    return 0
+    np.seterr(all="ignore")
+    signal.signal(signal.SIGPROF, _skip)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _skip(number, frame):
+    pytest.skip(f"takes more than {SECONDS} s without compiled code")
+
+
+@contextmanager
+def _limited():
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item):
+    """Skip a test whose fixtures take too long."""
+    with _limited():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Skip a test that takes too long."""
+    with _limited():
+        return (yield)

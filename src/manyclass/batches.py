@@ -33,7 +33,7 @@ from manyclass.banks import ConstantModel, ScoreKind
 from manyclass.banks.partial_fit import bank_of, new_learners, sides_in, teach
 from manyclass.calibration import Sigmoid
 from manyclass.calibration.evidence import Evidence
-from manyclass.calibration.plan import Plan
+from manyclass.calibration.fit_plan import Plan
 from manyclass.codes.build import NATIVE, is_grouped
 from manyclass.combiners.base import Combiner
 from manyclass.predicting import Predictions

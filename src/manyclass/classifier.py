@@ -27,10 +27,10 @@ from manyclass._lib.column_bar import ColumnBar
 from manyclass._lib.jobs import check_in_memory, check_n_jobs, kept_on_workers
 from manyclass._lib.labels import check_targets
 from manyclass._lib.messages import quoted, warn
-from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.routing import offers_weights_if_taken
 from manyclass._lib.rows import is_by_columns
 from manyclass._lib.sklearn import check_any_rows, check_sample_weight
+from manyclass._lib.unchanged_on_error import unchanged_on_error
 from manyclass._lib.weights import class_sizes, weights_in_use
 from manyclass.banks import (
     LOG_ODDS,
@@ -46,16 +46,16 @@ from manyclass.calibration import Sigmoid
 from manyclass.calibration.calibration_report import CalibrationReport
 from manyclass.calibration.crossfitting import calibrate
 from manyclass.calibration.evidence import Evidence
-from manyclass.calibration.native_sources import NativeEvidence
-from manyclass.calibration.plan import Plan, make_plan
+from manyclass.calibration.fit_plan import Plan, make_plan
+from manyclass.calibration.native_evidence import NativeEvidence
 from manyclass.codes.build import NATIVE
 from manyclass.codes.tree_structure import single_tree
 from manyclass.combiners.base import Combiner, own_copy
 from manyclass.combiners.coupling import TreeProduct
-from manyclass.combiners.coupling.base import CouplingRule, warn_unconverged, warn_undetermined
+from manyclass.combiners.coupling.base import warn_unconverged
 from manyclass.predicting import Predictions
 from manyclass.scaling import StructuredScaling
-from manyclass.scaling.rare import least_probabilities
+from manyclass.scaling.lower_bounds import least_probabilities
 from manyclass.scaling.structured import rows_for_scaling
 from manyclass.scaling.temperature import FLOOR
 from manyclass.scores.folds import Fold
@@ -82,7 +82,7 @@ class CoupledBase(Predictions, ABC):
     ``n_jobs`` and ``random_state``, and choose the binary classifier.
     """
 
-    # Up to so many classes, class trees are pooled with the learner's own model by default. See
+    # Up to this many classes, class trees are pooled with the learner's own model by default. See
     # benchmarks/quality/choices.md: 2 to 14 % lower log-loss for 5 to 24 % more time at 10 and 26
     # classes, 0 to 3 % for 50 to 110 % from 49 classes on.
     _most_with_native: ClassVar[int] = 30
@@ -122,7 +122,7 @@ class CoupledBase(Predictions, ABC):
         X_bank = read_by_bank(self._base_estimator(), X, plan.kind, fit_params)
         task = X_bank, y, code, classes, plan
         fit_part = self._bank_fitter(*task, fit_params, seeds, routed, len(folds))
-        if routed.get("ignored"):  # rows of weight 0 are no samples, also for such learners
+        if routed.get("ignored"):  # rows of weight 0 are not samples, also for such learners
             fit_part = replace(fit_part, used=weights > 0)
         self._set_up(classes, combiner, code)
         self._set_totals(class_sizes(y, len(classes), weights))
@@ -209,9 +209,7 @@ class CoupledBase(Predictions, ABC):
             combiner = "tree-product"
         combiner = own_copy(combiner, code)
         combiner.check_code(code)
-        if isinstance(combiner, CouplingRule) and not codes.is_identifiable(code):
-            combiner.check_identifiable(code)
-            warn_undetermined(code, combiner)
+        combiner.check_determined(code)
         seeds = rng.randint(2**31 - 1, size=code.shape[1])
         return combiner, code, None if self.random_state is None else seeds
 
@@ -220,12 +218,11 @@ class CoupledBase(Predictions, ABC):
         check_n_jobs(self.n_jobs)
         names = ("calibration", "cv", "scaling", "with_native")
         parameters = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        if isinstance(parameters.get("with_native"), str) and codes.is_from_data(self.code):
-            many = k > self._most_with_native or codes.is_grouped(self.code)
-            parameters["with_native"] = False if many else parameters["with_native"]
         if self._is_native(k) or is_prefit(self._base_estimator()):
             parameters["with_native"] = False
-        return make_plan(self._base_estimator(), combiner, k, **parameters)
+        many = k > self._most_with_native or codes.is_grouped(self.code)
+        native_pays = not (codes.is_from_data(self.code) and many)
+        return make_plan(self._base_estimator(), combiner, k, **parameters, native_pays=native_pays)
 
     def _weigh(self, X, labels, sample_weight, fit_params):
         """Return the sample weights, the arguments of the estimator, and all routed arguments."""

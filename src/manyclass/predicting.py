@@ -21,14 +21,14 @@ from manyclass._lib.rows import blocks_of_rows
 from manyclass._lib.sklearn import check_any_rows, is_as_fitted, n_samples
 from manyclass.banks import MARGIN, LinearBank, takes_any_rows
 from manyclass.calibration import Calibration, Unchanged
-from manyclass.calibration.native_sources import sources
+from manyclass.calibration.native_evidence import sources
 from manyclass.codes.checks import check_integer
 from manyclass.codes.hierarchy import Hierarchy
 from manyclass.combiners.base import Combination, Combiner, resolve_for
 from manyclass.combiners.coupling.base import couple_blocks, read_columns, warn_unconverged
 from manyclass.combiners.coupling.kernels.transposed import LOWEST
 from manyclass.scaling import Scaling
-from manyclass.scaling.rare import raise_to
+from manyclass.scaling.lower_bounds import raise_to
 from manyclass.scores.out_of_sample import check_no_nan
 
 

@@ -13,10 +13,10 @@ from manyclass._lib.extras import import_extra
 from manyclass._lib.files import replacing
 from manyclass._lib.interrupts import interruptible
 from manyclass._lib.messages import distinct_names, printable, shorten
-from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.routing import takes_weights
 from manyclass._lib.row_blocks import row_blocks
 from manyclass._lib.rows import take_part
+from manyclass._lib.unchanged_on_error import unchanged_on_error
 
 
 def test_missing_packages_are_named_with_the_command_to_install_them():

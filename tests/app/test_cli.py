@@ -102,7 +102,7 @@ def test_code_of_others_that_fails_takes_one_line(tmp_path, capsys, monkeypatch)
     monkeypatch.chdir(tmp_path)
     for name, message in [
         ("others:broken", "--estimator others:broken: no licence."),
-        ("others:number", "--estimator others:number makes 3, which is no classifier."),
+        ("others:number", "--estimator others:number makes 3, which is not a classifier."),
         ("sklearn.pipeline:Pipeline", "missing 1 required"),
     ]:
         assert main(["compare", "iris", "--estimator", name, "--only", "baseline"]) == 2

@@ -659,7 +659,7 @@ def test_candidates_of_ones_own(tmp_path, monkeypatch):
         ("own_models", "must be module:factory"),
         ("own_models:nothing", "has no attribute 'nothing'"),
         ("no_such_module:x", "No module named"),
-        ("own_models:number", "makes 7, which is no classifier"),
+        ("own_models:number", "makes 7, which is not a classifier"),
     ]:
         with pytest.raises(ValueError, match=message):
             from_factory(text)

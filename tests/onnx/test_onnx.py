@@ -54,7 +54,7 @@ from manyclass.onnx.graph import Graph, Unsupported
 from manyclass.onnx.native_ops import plan_native
 from manyclass.onnx.scaling_ops import plan_least, plan_scaling
 from manyclass.scaling import StructuredScaling, Temperature
-from manyclass.scaling.rare import raise_to
+from manyclass.scaling.lower_bounds import raise_to
 from manyclass.scaling.temperature import apply_temperature
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")

@@ -85,7 +85,7 @@ def iris_model():
 
 
 def draw(display):
-    """Render, so that texts are laid out; missing glyphs of a font are no fault of ours."""
+    """Render, so that texts are laid out; glyphs that a font lacks are not our fault."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph|.*missing from font")
         display.figure_.canvas.draw()

@@ -65,7 +65,7 @@ class TestFitTemperature:
     @quick
     @given(seed=seeds, sharpness=st.sampled_from([0.5, 1.0, 3.0]))
     def test_ends_where_newton_stands_still(self, seed, sharpness):
-        """A last step below rounding is no reason to halve the bracket, time and again."""
+        """A last step below rounding is not a reason to halve the bracket, time and again."""
         p, y = dull_probabilities(seed, sharpness=sharpness)
         with mock.patch("manyclass.scaling.temperature.softmax", wraps=softmax) as evaluated:
             fit_temperature(p, y)

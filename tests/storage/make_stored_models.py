@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from manyclass import CoupledClassifier, CoupledSVC
 from manyclass.storage import read_metadata, save_model
-from manyclass.storage.identifiers import IDENTIFIERS
+from manyclass.storage.trusted_types import IDENTIFIERS
 
 DATA = Path(__file__).parents[1] / "data"
 NAMES = DATA / "stored_identifiers.json"

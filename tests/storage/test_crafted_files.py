@@ -102,7 +102,7 @@ class TestSchema:
             state = first(schema, "RandomStateNode")["content"]["content"]["state"]["content"]
             state["pos"]["content"] = "-1"
 
-        refuse(tmp_path, members, "random_state is no valid state of a random generator", change)
+        refuse(tmp_path, members, "random_state is not a valid state of a random generator", change)
 
     def test_shared_nodes_do_not_multiply(self, tmp_path, members):
         def change(schema):
@@ -154,7 +154,7 @@ class TestSchema:
         def change(schema):
             first(schema, "JsonNode")["__loader__"] = "CachedNode"
 
-        refuse(tmp_path, members, "is no node of a stored model", change)
+        refuse(tmp_path, members, "is not a node of a stored model", change)
 
     @pytest.mark.parametrize(
         ("place", "message"),
@@ -183,7 +183,7 @@ class TestSchema:
             place = {"__module__": "operator", "__class__": "itemgetter"}
             attributes(schema)["tol"] = place | {"__loader__": "OperatorFuncNode", "attrs": special}
 
-        refuse(tmp_path, members, "model.content.tol.attrs is no single value", change)
+        refuse(tmp_path, members, "model.content.tol.attrs is not a single value", change)
 
     @pytest.mark.parametrize(
         ("loader", "change", "message"),
@@ -193,9 +193,9 @@ class TestSchema:
             ("NdArrayNode", {"file": "../x"}, "names no member of the archive"),
             ("SparseMatrixNode", {"file": 1}, "does not have the form of a SparseMatrixNode"),
             ("DictNode", {"content": {}}, "has more keys than types of keys, or fewer"),
-            ("DictNode", {"content": []}, "is no node of a stored model"),
-            ("TupleNode", {"content": {}}, "is no node of a stored model"),
-            ("NdArrayNode", {"__loader__": "BytearrayNode"}, "is no node of a stored model"),
+            ("DictNode", {"content": []}, "is not a node of a stored model"),
+            ("TupleNode", {"content": {}}, "is not a node of a stored model"),
+            ("NdArrayNode", {"__loader__": "BytearrayNode"}, "is not a node of a stored model"),
         ],
     )
     def test_forms(self, loader, change, message, tmp_path, members):
@@ -228,7 +228,7 @@ class TestSchema:
         def change(schema):
             return first(schema, loader) | {"protocol": schema["protocol"]}
 
-        refuse(tmp_path, members, "which is no estimator", change)
+        refuse(tmp_path, members, "which is not an estimator", change)
 
 
 class TestArrays:
@@ -292,7 +292,7 @@ class TestArrays:
         ("change", "message"),
         [
             ({"predict": 1}, "predict of CoupledSVC hides a method"),
-            ({"n_features_in_": 2.0}, "the number of features is no whole number"),
+            ({"n_features_in_": 2.0}, "the number of features is not a whole number"),
             ({"n_features_in_": 7}, "the parts of CoupledSVC do not fit"),
             ({"weights_": np.ones(6, int)}, "the arrays of CoupledSVC do not fit each other"),
             ({"code_": np.zeros((4, 6))}, "the arrays of CoupledSVC do not fit each other"),

@@ -48,7 +48,7 @@ from manyclass.scaling import StructuredScaling, Temperature
 from manyclass.storage import TRUSTED, load_model, read_metadata, save_model
 from manyclass.storage._archive import DESCRIPTION, FORMAT, SCHEMA
 from manyclass.storage._parts import reachable, without_derived
-from manyclass.storage.identifiers import (
+from manyclass.storage.trusted_types import (
     FORMER,
     IDENTIFIERS,
     STORABLE,
@@ -364,7 +364,7 @@ class TestRoundTrip:
 class TestIdentifiers:
     @pytest.mark.parametrize("name", COUPLED)
     def test_every_class_of_a_model_has_one(self, name, fitted):
-        """Add a class that is named here to the table in manyclass/storage/identifiers.py."""
+        """Add a class that is named here to the table in manyclass/storage/trusted_types.py."""
         types = {type(part) for part in reachable(without_derived(fitted(name)[0]))}
         ours = {cls for cls in types if cls.__module__.startswith("manyclass.")}
         assert sorted(f"{cls.__module__}.{cls.__name__}" for cls in ours - set(STORABLE)) == []
@@ -395,7 +395,7 @@ class TestIdentifiers:
             load_model(stored)
 
     def test_data_that_look_like_a_class_stay(self):
-        """A dict of the user may have the keys that name a class: its values are no strings."""
+        """A dict of the user may have the keys that name a class: its values are not strings."""
         inner = {"__module__": "manyclass.svm", "__class__": "CoupledSVC", "content": "[1]"}
         schema = json.dumps({"content": {"__module__": inner, "__class__": inner}}).encode()
         there = json.loads(to_identifiers(schema))["content"]
@@ -591,7 +591,7 @@ DAMAGES = {
         NEIGHBORS,
         setting("bank_.models.0", "n_neighbors_", lambda n: 1000),
     ),
-    "a bias that is no number": (
+    "a bias that is not a number": (
         NEIGHBORS,
         setting("bank_.models.0", "bias_", lambda bias: np.nan),
     ),

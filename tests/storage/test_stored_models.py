@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 
 from manyclass import CoupledSVC
 from manyclass.storage import load_model, read_metadata
-from manyclass.storage.identifiers import FORMER, IDENTIFIERS, identifier
+from manyclass.storage.trusted_types import FORMER, IDENTIFIERS, identifier
 
 pytest.importorskip("skops.io", reason="stored models need skops")
 

@@ -11,6 +11,10 @@ Places = NDArray[np.intp]  # indices of rows, columns or classes
 Flags = NDArray[np.bool_]
 Code = NDArray[np.int8]  # a code matrix (k, l), or a part of it
 
+# Replaces infinite scores. A sum of 1e8 such numbers is finite in float64, and so is their product
+# with a slope below 1e8.
+FARTHEST = 1e300
+
 
 def plain(array, dtype) -> NDArray:
     """Return the array in C order and writable, which kernels are compiled for; copy if needed."""

@@ -42,7 +42,7 @@ def interruptible(
 
 
 def count_threads(n_jobs: int | None, n_tasks: int) -> int:
-    """Return the number of threads for so many tasks; one for ``None``."""
+    """Return the number of threads for ``n_tasks`` tasks; one if ``n_jobs`` is None."""
     if n_jobs is None or n_tasks < 2:
         return 1
     # On a cluster effective_n_jobs counts all its cores, but threads only use this machine.

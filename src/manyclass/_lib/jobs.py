@@ -27,7 +27,7 @@ _LAZY = {
 
 
 def check_n_jobs(n_jobs: Any) -> None:
-    """Raise a ``ValueError`` if this is no number of jobs, earlier and clearer than joblib."""
+    """Raise a ``ValueError`` if this is not a number of jobs, earlier and clearer than joblib."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(
             f"n_jobs must be a whole number other than 0, or None, got {quoted(n_jobs)}. Use -1 "

@@ -12,7 +12,7 @@ from manyclass._lib.messages import quoted
 
 
 def check_targets(y) -> None:
-    """Raise an error for labels that are no classes, as scikit-learn does; allow unusual types."""
+    """Raise an error for labels that are not classes, as scikit-learn does; allow unusual types."""
     labels = _as_array(y)
     if (
         labels.ndim == 1

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.svm import SVC
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._metadata_requests import _routing_enabled as routing_enabled
 from sklearn.utils._param_validation import validate_parameter_constraints
@@ -24,7 +23,6 @@ __all__ = [
     "check_fit_params",
     "check_sample_weight",
     "check_shared_parameters",
-    "counts_rows_of_weight",
     "in_known_numbers",
     "is_as_fitted",
     "is_finite_array",
@@ -55,15 +53,6 @@ def check_shared_parameters(estimator, other: Any) -> None:
     constraints = other._parameter_constraints
     shared = {name: value for name, value in vars(estimator).items() if name in constraints}
     validate_parameter_constraints(constraints, shared, caller_name=type(estimator).__name__)
-
-
-def counts_rows_of_weight() -> bool:
-    """Return whether ``support_`` of SVC counts only rows with a positive weight.
-
-    Otherwise it counts all rows. This is not documented and may change.
-    """
-    machine = SVC(kernel="linear").fit([[0.0], [0.0], [1.0]], [0, 0, 1], [0.0, 1.0, 1.0])
-    return machine.support_.tolist() == [0, 1]
 
 
 def as_indexable(X):

@@ -93,7 +93,7 @@ def _positive(text: str) -> float:
 
 
 def _whole(fewest: int = 0):
-    """Return a type for an option that takes a whole number, at least so large."""
+    """Return a type for an option that takes a whole number of at least ``least``."""
 
     def check(text: str) -> int:
         try:
@@ -159,7 +159,7 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--save", type=Path, metavar="FILE.skops", help="fit the winner on all rows, and store it"
     )
-    parser.add_argument("--force", action="store_true", help="replace files that are no reports")
+    parser.add_argument("--force", action="store_true", help="replace files that are not reports")
     parser.add_argument("--folds", type=_whole(2), help="folds (default: 5, or 3 with --quick)")
     parser.add_argument("--quick", action="store_true", help="few candidates, 3 folds")
     parser.add_argument(

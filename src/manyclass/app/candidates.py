@@ -49,7 +49,7 @@ class WithPlaces(ClassifierMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class CandidateLimits:
-    """The sizes up to which candidates take part. All are choices: minutes, and a gigabyte."""
+    """Largest data for which candidates are used. All are choices: minutes, and a gigabyte."""
 
     kernel_rows: int = 20_000
     """The most training rows of a kernel machine, whose cost grows with their square."""
@@ -58,7 +58,7 @@ class CandidateLimits:
     classes: int = 100
     """The most classes for candidates whose trees or machines grow with the classes."""
     many: int = 50
-    """From so many classes on, class trees take part: one-vs-one would have 1,225 models."""
+    """With at least this many classes, class trees are candidates: one-vs-one has 1,225 models."""
 
 
 LIMITS = CandidateLimits()
@@ -88,7 +88,7 @@ class Candidate:
 
     @property
     def is_simple(self) -> bool:
-        """Whether it is a single linear model or less."""
+        """Whether it is the baseline or a single linear model."""
         return isinstance(self.estimator, DummyClassifier | LogisticRegression)
 
 
@@ -254,7 +254,7 @@ def from_factory(text: str) -> Candidate:
     finally:
         sys.path.remove("")
     if isinstance(made, type) or not hasattr(made, "get_params"):
-        raise ValueError(f"--estimator {text} makes {quoted(made)}, which is no classifier.")
+        raise ValueError(f"--estimator {text} makes {quoted(made)}, which is not a classifier.")
     return from_mapping({name: made})[0]
 
 
@@ -314,7 +314,7 @@ def _left_out(known: _Known, size: Size) -> str | None:
     if size.classes < fewest and fewest < LIMITS.many:
         return f"for {size.classes} classes all codes pose the same single problem"
     if size.classes < fewest:
-        return ""  # it is for many classes, and nobody misses it
+        return ""  # needed only for many classes: no note when it is left out
     if known.up_to_rows is not None and size.rows > known.up_to_rows:
         return f"too slow for {size.rows} rows"
     return None

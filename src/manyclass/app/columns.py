@@ -124,7 +124,7 @@ def _stray(
     """Return the few texts in a column of numbers, if it is one.
 
     Words for "missing" are such texts if half of the fields are numbers. Others are, if a
-    ``share`` is, of at least so many ``distinct`` numbers, and ``most_texts`` differ. All are
+    ``share`` is, of at least ``distinct`` different numbers, and ``most_texts`` differ. All are
     choices.
     """
     pd = import_pandas()
@@ -253,7 +253,7 @@ def _as_number(column: pd.Series, first_row: int, missing: list[str]) -> pd.Seri
 
 
 def _unread(column: pd.Series, read: pd.Series, missing: list[str]) -> pd.Series:
-    """Return which fields were lost, without those that stand for a missing value."""
+    """Return which fields became NaN, without those that stand for a missing value."""
     lost = read.isna() & column.notna()
     if lost.any():
         known = _says_missing(column[lost]) | column[lost].astype(str).isin(missing)
@@ -398,7 +398,7 @@ def _why_useless(
 ) -> str | None:
     """Return why a column is of no use, or None.
 
-    Texts are no categories if more than a ``share`` of the rows differ, or if there are more than
+    Texts are not categories if more than a ``share`` of the rows differ, or if there are more than
     ``most_texts`` different ones. Both are choices.
     """
     present = column.notna().sum()

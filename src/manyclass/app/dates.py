@@ -37,7 +37,7 @@ LIKELY = re.compile(
 
 
 def find_form(texts: pd.Series) -> str | None:
-    """Return the form of a column of texts, as ``strptime`` takes it; None if they are no dates."""
+    """Return the form of a column of dates, as ``strptime`` takes it; None for other texts."""
     if len(texts) == 0:
         return None
     if texts.str.fullmatch(ISO_DATE).all():
@@ -66,7 +66,7 @@ def _fits(texts: pd.Series, form: str) -> bool:
 def are_compact_dates(numbers: pd.Series, *, fewest: int = 10) -> bool:
     """Return whether whole numbers are dates such as 20241231.
 
-    There must be at least so many different ones, a choice: of random numbers of eight digits
+    There must be at least ``fewest`` different ones, a choice: of random numbers of eight digits
     from 1900 on, one in 27 is a date.
     """
     pd = import_extra("pandas", "tables need")
@@ -77,7 +77,7 @@ def are_compact_dates(numbers: pd.Series, *, fewest: int = 10) -> bool:
 
 
 def read_dates(column: pd.Series, form: str = ISO) -> pd.Series:
-    """Return datetime64 in UTC, NaT where a field is no date of this form."""
+    """Return datetime64 in UTC, NaT where a field is not a date of this form."""
     pd = import_extra("pandas", "tables need")
     if column.dtype.kind in "iuf":
         column = column.map(lambda x: str(int(x)) if x % 1 == 0 else str(x), na_action="ignore")

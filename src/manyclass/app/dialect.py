@@ -58,7 +58,7 @@ def _bounded(file: IO[str], name: str, longest: int) -> Iterator[str]:
         number += 1
         if len(line) == longest:
             raise ValueError(
-                f"{name} is no table: line {number} has more than {longest:,} characters."
+                f"{name} is not a table: line {number} has more than {longest:,} characters."
             )
         yield line
 

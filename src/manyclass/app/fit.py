@@ -144,7 +144,7 @@ def fit_file(
     model = _fit(table, make_pipeline(transformer, classifier), name)
     store(model, output, table, name)
     if folds is None:
-        few_rows = 5000  # a choice: cross-validation takes seconds for so many
+        few_rows = 5000  # a choice: up to here, cross-validation takes seconds
         folds = 5 if len(table.y) <= few_rows else 0
     if folds:
         try:

@@ -155,7 +155,7 @@ class TextTable(TableFile):
         """Count the rows, and check every line.
 
         A line with more or fewer fields than columns is an error, because parsers read it in
-        different ways. An empty line is no row, except in a table of one column: there it is a
+        different ways. An empty line is not a row, except in a table of one column: there it is a
         missing value.
         """
         n, width = 0, len(self.names)

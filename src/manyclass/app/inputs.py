@@ -94,13 +94,13 @@ def draw(y: NDArray[np.intp], n: int, random_state: int) -> NDArray[np.intp]:
 
 
 def sample(X: Any, y: Any, rows: int | None, *, random_state: int = 0) -> tuple[Any, Any]:
-    """Return the table, or about so many rows of it, drawn by class and in their order."""
+    """Return the table, or about ``rows`` rows of it, drawn by class, in their order."""
     drawn = _sampled(y, rows, random_state)
     return X.iloc[drawn], y.iloc[drawn]
 
 
 def sample_table(table: Any, rows: int | None, *, random_state: int = 0) -> Any:
-    """Return a table that was read, or about so many rows of it."""
+    """Return a table that was read, or a sample of its rows."""
     drawn = _sampled(table.y, rows, random_state)
     parts = {name: getattr(table, name) for name in ("X", "y", "groups", "split")}
     return table._replace(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import t
 from sklearn.pipeline import Pipeline
 
+from manyclass._lib.arrays import Floats
 from manyclass._lib.messages import quoted
 from manyclass.app.arguments import BASELINE
 from manyclass.app.candidates import Candidate
@@ -19,8 +20,6 @@ from manyclass.app.report import text_table
 from manyclass.app.scoring import FIT, METRICS, PREDICT
 from manyclass.app.verdict import verdict
 from manyclass.classifier import CoupledBase
-
-Floats = NDArray[np.float64]
 
 BEHIND = "behind best"
 LEVEL = 0.95  # of confidence intervals: the usual one

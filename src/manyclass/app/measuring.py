@@ -14,12 +14,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
+from manyclass._lib.arrays import Floats
 from manyclass.app.report import one_line
 from manyclass.app.scoring import FIT, METRICS, PREDICT
 from manyclass.classifier import CoupledBase
 from manyclass.scores.folds import Fold
-
-Floats = NDArray[np.float64]
 
 
 class Measured(NamedTuple):
@@ -106,7 +105,7 @@ def _probabilities(fitted: Pipeline, X: Any, classes: NDArray) -> Floats:
         raise ValueError(f"it has no predict_proba, and this compares probabilities: {better}")
     given = np.asarray(fitted.predict_proba(X))
     found = given.astype(np.float64)
-    if given.dtype == np.float32 and found.ndim == 2:  # its rounding is no fault of the learner
+    if given.dtype == np.float32 and found.ndim == 2:  # its rounding is not a fault of the learner
         found /= found.sum(axis=1, keepdims=True)
     if found.ndim != 2 or len(found) != len(X) or found.shape[1] != len(fitted.classes_):
         raise ValueError(f"predict_proba has shape {found.shape}, not {(len(X), len(classes))}")

@@ -6,14 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics import brier_score_loss, f1_score, log_loss, roc_auc_score
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted
 from manyclass.metrics import classwise_calibration_error
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -21,26 +18,26 @@ class Metric:
     """A function of true classes 0..k-1 and probabilities, and how to read its value."""
 
     name: str
-    function: Callable[[Integers, Floats], float]
+    function: Callable[[Places, Floats], float]
     larger_is_better: bool = False
     in_percent: bool = False
 
-    def __call__(self, y: Integers, p: Floats) -> float:  # noqa: D102
+    def __call__(self, y: Places, p: Floats) -> float:  # noqa: D102
         return float(self.function(y, p))
 
     @property
     def sign(self) -> int:
-        """The factor that makes less better."""
+        """The factor that makes smaller values better: 1 or -1."""
         return -1 if self.larger_is_better else 1
 
 
-def _mean_auc(y: Integers, p: Floats) -> float:
+def _mean_auc(y: Places, p: Floats) -> float:
     """Return the mean area under the curve of each class against the rest, if it has both."""
     split = [c for c in range(p.shape[1]) if 0 < np.count_nonzero(y == c) < len(y)]
     return float(np.mean([roc_auc_score(y == c, p[:, c]) for c in split])) if split else np.nan
 
 
-def _classes(p: Floats) -> Integers:
+def _classes(p: Floats) -> Places:
     return np.arange(p.shape[1])
 
 

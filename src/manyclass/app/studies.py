@@ -23,7 +23,7 @@ class Importance(NamedTuple):
 
 
 class Point(NamedTuple):
-    """The first metric of models that were trained on so many rows."""
+    """The first metric of models trained on a number of rows."""
 
     rows: int
     mean: float
@@ -62,7 +62,7 @@ def importance(
 ) -> list[Importance]:
     """Shuffle each column in test rows of the first fold, and measure what that costs.
 
-    At most so many ``rows`` are used, ``repeats`` times, and tables with more than ``most_columns``
+    At most ``rows`` rows are used, ``repeats`` times, and tables with more than ``most_columns``
     are left out. All are choices: a page should not take longer than its comparison.
     """
     if X.shape[1] > most_columns:

@@ -1,4 +1,4 @@
-"""Columns that are no features: row numbers and identifiers, and those that give the class away."""
+"""Columns that are not features: row numbers, identifiers, and those that give the class away."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def leaks(
 
     Each row gets the most frequent class of its value, or that of a row with a value next to it.
     A ``share`` of such rows must be right, while guessing the most frequent class is wrong for a
-    tenth. At most so many ``rows`` are looked at. All are choices.
+    tenth. At most ``rows`` rows are read. All are choices.
     """
     if len(y) > rows:
         drawn = np.random.RandomState(0).choice(len(y), rows, replace=False)

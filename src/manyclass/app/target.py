@@ -42,7 +42,7 @@ def find_target(names: list[str], target: str | None, path: str) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    """Name the columns, and what may be wrong with the file if they look like none."""
+    """Name the columns, and say what may be wrong with the file if these are no names."""
     if len(names) == 1:
         return (
             f"It has one column only, {quoted(names[0])}: check that the first line holds the "

@@ -62,7 +62,7 @@ def writer(output: StrPath, names: list[str], *, raw: bool = False) -> Iterator[
 
 
 def escape_formula(text: str) -> str:
-    """Put a quote before a text that a spreadsheet would run as a formula; numbers are none."""
+    """Put a quote before a text that a spreadsheet would run as a formula, and before no number."""
     if not text.startswith(FORMULA):
         return text
     try:

@@ -4,10 +4,17 @@ from manyclass.banks.base import Bank, ConstantModel, ObjectiveTerms, Untrusted
 from manyclass.banks.fit import fit_bank, is_kernel_machine, read_by_bank, takes_any_rows
 from manyclass.banks.fitter import BankFitter
 from manyclass.banks.grouped import GroupBank, fit_groups
-from manyclass.banks.kinds import CENTRED, LOG_ODDS, MARGIN, PROBABILITY, ScoreKind, response_kind
 from manyclass.banks.linear import LinearBank
 from manyclass.banks.native import NativeBank, fit_native, is_multiclass
 from manyclass.banks.prefit import is_prefit, prefit_bank
+from manyclass.banks.score_kinds import (
+    CENTRED,
+    LOG_ODDS,
+    MARGIN,
+    PROBABILITY,
+    ScoreKind,
+    response_kind,
+)
 from manyclass.banks.svm.bank import KernelBank
 
 __all__ = [

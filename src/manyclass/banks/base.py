@@ -19,7 +19,7 @@ from manyclass._lib.rows import (
     without_duplicates,
 )
 from manyclass._lib.sklearn import n_samples
-from manyclass.banks.kinds import ScoreKind
+from manyclass.banks.score_kinds import ScoreKind
 
 Scorer = Callable[[Any], Floats]  # returns the scores (n, l) of a block of rows
 

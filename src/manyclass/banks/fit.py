@@ -17,9 +17,9 @@ from manyclass._lib.arrays import Code, Places
 from manyclass._lib.column_bar import ColumnBar
 from manyclass.banks.base import Bank
 from manyclass.banks.by_column import fit_models
-from manyclass.banks.kinds import MARGIN, ScoreKind
 from manyclass.banks.limits import Limits
 from manyclass.banks.linear import LinearBank
+from manyclass.banks.score_kinds import MARGIN, ScoreKind
 from manyclass.banks.svm.fit import WeightFactors, fit_kernel_bank, read_by_machines
 
 _KERNEL_MACHINES = (SVC, NuSVC)  # scikit-learn's types cannot define a hook

@@ -13,9 +13,9 @@ from manyclass._lib.arrays import Code, Flags, Places
 from manyclass.banks.base import Bank
 from manyclass.banks.fit import fit_bank
 from manyclass.banks.grouped import fit_groups
-from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.native import fit_native
 from manyclass.banks.prefit import is_prefit, prefit_bank
+from manyclass.banks.score_kinds import ScoreKind
 
 
 @dataclass(frozen=True)

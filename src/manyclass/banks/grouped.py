@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.jobs import run_tasks
 from manyclass.banks.base import Bank
-from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.native import NativeBank, fit_native
+from manyclass.banks.score_kinds import ScoreKind
 
 
 class GroupBank(Bank):

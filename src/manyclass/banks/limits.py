@@ -26,7 +26,7 @@ class Limits:
     # ---------------------------------------------------------------- fitting
 
     small: int = 1000
-    """Up to so many samples, the kernel matrix of all of them is computed at once,"""
+    """With at most this many samples, the kernel matrix of all of them is computed at once,"""
     wide: int = 64
     """and with more features than this, if ``cache_size`` allows it: matrix products are then
     faster than single rows of the kernel. Measured on the shared sets."""
@@ -60,14 +60,14 @@ class Limits:
     prepared_dense_bytes: int = 2**23
     """and of this size if they are dense."""
     batches: int = 16
-    """There are at most so many batches; for many support vectors they are larger."""
+    """Largest number of batches; for many support vectors, batches are larger."""
     kept_bytes: int = 2**22
     """Up to this size, support vectors stay prepared between calls: for calls with few rows."""
 
     # ---------------------------------------------------------------- leave-one-out
 
     doubtful: float = 1.5
-    """The solver leaves out a sample if its score would change by so much, by the formula."""
+    """The solver leaves out a sample whose score changes by at least this much by the formula."""
     left_out_tol: float = 0.0
     """It stops at ten times this, or at ten times the fit's ``tol`` if that is larger."""
     score_bytes: float = 2**29

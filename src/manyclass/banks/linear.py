@@ -29,7 +29,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.weights import column_sizes
 from manyclass.banks.base import Bank, ConstantModel, ObjectiveTerms
-from manyclass.banks.kinds import MARGIN, ScoreKind
+from manyclass.banks.score_kinds import MARGIN, ScoreKind
 
 Stacked = dict[str, NDArray]  # for each attribute an array with its values, one per model
 _IN_MATRIX = ("coef_", "intercept_")

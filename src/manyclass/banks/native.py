@@ -22,8 +22,8 @@ from manyclass.banks.base import (
     with_names_of,
 )
 from manyclass.banks.by_column import own_part, set_seed
-from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.liblinear import check_range
+from manyclass.banks.score_kinds import ScoreKind
 
 
 class NativeBank(Bank):

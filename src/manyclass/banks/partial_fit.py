@@ -16,8 +16,8 @@ from manyclass._lib.rows import take_part, without_duplicates
 from manyclass._lib.sklearn import check_fit_params
 from manyclass.banks.base import Bank, ConstantModel
 from manyclass.banks.by_column import set_seed
-from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.linear import LinearBank
+from manyclass.banks.score_kinds import ScoreKind
 
 
 def new_learners(estimator, n_columns: int, seeds: NDArray[np.int64] | None) -> list[Any]:

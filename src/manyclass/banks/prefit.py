@@ -16,8 +16,8 @@ from sklearn.utils.metaestimators import available_if
 from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import some_quoted
 from manyclass.banks.base import Bank
-from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.native import NativeBank
+from manyclass.banks.score_kinds import ScoreKind
 
 
 def is_prefit(estimator: Any) -> bool:

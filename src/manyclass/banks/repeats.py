@@ -155,11 +155,11 @@ def _numbers(X, places: Places):
 
 
 def _blocks(X, rows: Places, block_entries: int) -> list[slice]:
-    """Split the rows into blocks of about so many entries."""
+    """Split the rows into blocks of about ``block_entries`` entries."""
     return _slices(len(rows), X.nnz / X.shape[0] if issparse(X) else X.shape[1], block_entries)
 
 
 def _slices(n: int, entries: float, block_entries: int) -> list[slice]:
-    """Split n rows or columns, each with so many entries, into blocks."""
+    """Split n rows or columns, each with ``width`` entries, into blocks."""
     size = max(1, int(block_entries / max(1.0, entries)))
     return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]

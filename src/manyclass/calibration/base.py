@@ -12,9 +12,6 @@ from manyclass._lib.weights import HEAVIEST
 from manyclass.calibration.kernels.sides import describe_sides
 from manyclass.scores.out_of_sample import ColumnBlock, ColumnBlocks
 
-# Stands for infinity in arithmetic: the largest power of ten whose products with slopes below
-# 1e8 are finite float64 numbers.
-FARTHEST = 1e300
 # Scores that are transformed at a time. A choice: 256 KB, which stay in a core's cache.
 CACHED_ENTRIES = 2**15
 # Slope of a column that learned nothing. A choice: too small to change a probability visibly,

@@ -11,7 +11,7 @@ from manyclass._lib.arrays import Floats, Places
 from manyclass.calibration.base import Calibration
 from manyclass.calibration.choosing import Choice, choose, simplest_of_the_best
 from manyclass.calibration.crossfitting import crossfitted_probabilities, left_out_probabilities
-from manyclass.calibration.native_sources import NativeEvidence, code_of_sources
+from manyclass.calibration.native_evidence import NativeEvidence, code_of_sources
 from manyclass.scaling import StructuredScaling
 from manyclass.scaling.structured import rows_for_scaling
 from manyclass.scores.out_of_sample import OutOfSampleScores

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyclass._lib.arrays import plain
-from manyclass.calibration.base import FARTHEST, Calibration
+from manyclass._lib.arrays import FARTHEST, plain
+from manyclass.calibration.base import Calibration
 from manyclass.calibration.kernels.curves import fit_curve
 
 

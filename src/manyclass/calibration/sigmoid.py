@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyclass._lib.arrays import Flags, Floats, plain
+from manyclass._lib.arrays import FARTHEST, Flags, Floats, plain
 from manyclass._lib.weights import HEAVIEST
 from manyclass.calibration.base import (
     CACHED_ENTRIES,
     FAINTEST,
-    FARTHEST,
     Calibration,
     flat_log_odds,
 )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from manyclass.codes.checks import Code, as_ternary, listing, problems_of
+from manyclass._lib.arrays import Code
+from manyclass.codes.checks import as_ternary, listing, problems_of
 from manyclass.codes.identifiability import is_identifiable
 
 Pairs = tuple[tuple[int, int], ...]

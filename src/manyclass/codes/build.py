@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from manyclass._lib.arrays import Code
 from manyclass._lib.messages import meant, quoted
-from manyclass.codes.checks import Code, check_code, check_integer, check_k, check_size
+from manyclass.codes.checks import check_code, check_integer, check_k, check_size
 from manyclass.codes.random import Seed, dense_random, sparse_random
 from manyclass.codes.trees import ClassTrees, QAry
 

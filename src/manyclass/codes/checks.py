@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from manyclass._lib.arrays import Code
 from manyclass._lib.messages import quoted
-
-Code = NDArray[np.int8]
 
 MOST_ENTRIES = 2**31
 """Entries of the largest code that is built. A choice: 2.1 GB, one-vs-one of 1625 classes."""

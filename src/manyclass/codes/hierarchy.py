@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from manyclass._lib.arrays import Floats, Places
+from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.messages import quoted, some_quoted
-from manyclass.codes.checks import Code, check_integer
+from manyclass.codes.checks import check_integer
 from manyclass.codes.random import Seed
 from manyclass.codes.trees import Grower, Split, as_code
 
@@ -91,7 +91,7 @@ class Hierarchy(BaseEstimator):
         Parameters
         ----------
         parents : dict, Series or iterable of pairs
-            The parent of each node; None is no parent. Nodes without children are classes.
+            The parent of each node; None means no parent. Nodes without children are classes.
         **options : int
             Other parameters.
 
@@ -128,7 +128,7 @@ class Hierarchy(BaseEstimator):
     # ------------------------------------------------------------------ the tree
 
     def nodes(self) -> Nodes:
-        """Return the nodes, each after its parent; raise a ``ValueError`` if it is no tree."""
+        """Return the nodes, each after its parent; raise a ``ValueError`` if it is not a tree."""
         names, parents = _flatten(self.tree)
         children: list[list[int]] = [[] for _ in names]
         for node, parent in enumerate(parents):
@@ -190,7 +190,7 @@ class Hierarchy(BaseEstimator):
             )
         if len(leaves) != k:
             raise ValueError(
-                f"the hierarchy has leaves that are no classes of y: {some_quoted(unknown)}. "
+                f"the hierarchy has leaves that are not classes of y: {some_quoted(unknown)}. "
                 "Remove them, or pass samples of them."
             )
 

@@ -18,14 +18,8 @@ from scipy.linalg import qr
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from manyclass.codes.checks import (
-    Code,
-    as_ternary,
-    lacks_a_sign,
-    listing,
-    pair_columns,
-    pairs_among,
-)
+from manyclass._lib.arrays import Code
+from manyclass.codes.checks import as_ternary, lacks_a_sign, listing, pair_columns, pairs_among
 from manyclass.codes.tree_structure import find_trees
 
 _ZERO = 1e-9

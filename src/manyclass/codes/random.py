@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from manyclass._lib.arrays import Code
 from manyclass.codes.checks import (
-    Code,
     check_integer,
     check_k,
     check_size,

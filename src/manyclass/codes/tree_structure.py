@@ -1,6 +1,6 @@
 """Which code matrices are class trees, and where their nodes are.
 
-A code needs no mark that says how it was made: the matrix tells.
+Only the matrix is examined: no attribute of a code says how it was made.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from manyclass._lib.arrays import Places
-from manyclass.codes.checks import Code
+from manyclass._lib.arrays import Code, Places
 
 Names = NDArray[np.uint64]
 """A set of classes is named by the sum of random numbers of its classes, modulo 2^64. Two sets have

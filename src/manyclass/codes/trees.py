@@ -1,7 +1,7 @@
 """Class trees: every node splits its classes in two, by what the training data say about them.
 
-A tree has k - 1 inner nodes, so it is k - 1 columns of a code. Several trees are side by side. The
-matrix says where its trees are (:func:`~manyclass.codes.find_trees`): it needs no other mark.
+A tree has k - 1 inner nodes, so it is k - 1 columns of a code. Several trees are side by side;
+:func:`~manyclass.codes.find_trees` finds them again in the matrix.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from manyclass._lib.arrays import Floats, Places
+from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.messages import quoted
 from manyclass._lib.weights import class_sizes
-from manyclass.codes.checks import Code, check_integer, check_size
+from manyclass.codes.checks import check_integer, check_size
 from manyclass.codes.class_means import class_means
 from manyclass.codes.kernels.two_means import best_split
 from manyclass.codes.random import Seed

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from manyclass import codes
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.messages import meant, quoted
-from manyclass.combiners.ties import Array, Code, as_seed
+from manyclass.combiners.ties import as_seed
 
 if TYPE_CHECKING:
     from manyclass.combiners.reliability import Reliability
@@ -28,23 +29,23 @@ _REGISTRY: dict[str, type[Combiner]] = {}
 class Combination(NamedTuple):
     """The result of a combiner for ``n`` rows and ``k`` classes."""
 
-    values: Array
+    values: Floats
     """Class probabilities or class scores, shape (n, k)."""
     iterations: NDArray[np.int32]
     """Iterations spent on each row; 1 where the rule has a closed form. Shape (n,)."""
-    converged: NDArray[np.bool_]
+    converged: Flags
     """Whether each row reached the rule's tolerance. Shape (n,)."""
-    incoherence: Array = np.empty(0)
+    incoherence: Floats = np.empty(0)
     """How far the binary models contradict each other on each row: the weighted
     root-mean-square of ``r_b - q_b(p)``. Shape (n,); (0,) unless it was asked for."""
 
     @property
-    def p(self) -> Array:
+    def p(self) -> Floats:
         """The class probabilities: another name for ``values``."""
         return self.values
 
     @classmethod
-    def in_closed_form(cls, values: Array) -> Combination:
+    def in_closed_form(cls, values: Floats) -> Combination:
         """Return values that needed no iterations."""
         n = len(values)
         return cls(values, np.ones(n, dtype=np.int32), np.ones(n, dtype=np.bool_))
@@ -79,7 +80,7 @@ class Combiner(BaseEstimator, ABC):
         """Whether this combiner needs :meth:`fit`, with out-of-sample scores, before use."""
         return False
 
-    def fit(self, values: Array, y: NDArray[np.intp], code: Code, sample_weight: Array) -> Combiner:
+    def fit(self, values: Floats, y: Places, code: Code, sample_weight: Floats) -> Combiner:
         """Learn from out-of-sample values; combiners that do not learn return themselves.
 
         Parameters
@@ -115,9 +116,17 @@ class Combiner(BaseEstimator, ABC):
                 "or a combiner for any code, such as 'kl' or 'least-squares'."
             )
 
+    def check_determined(self, code: Code) -> None:
+        """Raise an error, or warn, if the code does not determine what this combiner returns."""
+
     @abstractmethod
     def combine(
-        self, values: Array, code: Code, weights: Array | None = None, *, n_jobs: int | None = None
+        self,
+        values: Floats,
+        code: Code,
+        weights: Floats | None = None,
+        *,
+        n_jobs: int | None = None,
     ) -> Combination:
         """Combine the values of ``l`` binary models into ``k`` columns.
 

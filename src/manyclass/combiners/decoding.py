@@ -14,17 +14,18 @@ from functools import partial
 import numpy as np
 from scipy.sparse import csr_array
 
+from manyclass._lib.arrays import FARTHEST, Code, Floats
 from manyclass._lib.messages import quoted
 from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
 from manyclass.combiners.base import Combination, Combiner, register
-from manyclass.combiners.ties import LARGEST_MARGIN, Array, Code, Seed, as_seed, break_ties
+from manyclass.combiners.ties import Seed, as_seed, break_ties
 
 __all__ = ["Hamming", "LabelDecoder", "LossBased", "LossWeighted", "MaxWins", "WinnerTakesAll"]
 
-Loss = Callable[[Array], Array]
-Scorer = Callable[[Array], Array]  # margins (l, rows) to class scores (k, rows)
-Weighting = Callable[[Array, slice], Array]
-Total = Callable[[Code, Array, Array], Scorer]  # from a code, zeros and divisor of each class
+Loss = Callable[[Floats], Floats]
+Scorer = Callable[[Floats], Floats]  # margins (l, rows) to class scores (k, rows)
+Weighting = Callable[[Floats, slice], Floats]
+Total = Callable[[Code, Floats, Floats], Scorer]  # from a code, zeros and divisor of each class
 
 
 class LabelDecoder(Combiner):
@@ -43,15 +44,15 @@ class LabelDecoder(Combiner):
     def _scorer(self, code: Code) -> Scorer:
         """Return the function from a block of margins to class scores."""
 
-    def _weighting(self, weights: Array | None, shape: tuple[int, int]) -> Weighting:
+    def _weighting(self, weights: Floats | None, shape: tuple[int, int]) -> Weighting:
         """Return the function from the class scores of some rows to weighted ones."""
         return lambda scores, rows: scores
 
     def combine(
         self,
-        values: Array,
+        values: Floats,
         code: Code,
-        weights: Array | None = None,
+        weights: Floats | None = None,
         *,
         n_jobs: int | None = None,
         block_entries: int = BLOCK_ENTRIES,
@@ -104,7 +105,7 @@ class MaxWins(LabelDecoder):
         sides, n_used = abs(signed), np.count_nonzero(code, axis=1)[:, None]
         noise = _relative_noise(code)
 
-        def score(f: Array) -> Array:
+        def score(f: Floats) -> Floats:
             votes = (n_used + signed @ np.sign(f)) / 2
             # Half votes are further apart than two of these terms.
             part = np.where((f == 0).any(axis=0), 6.0, 3.0)
@@ -234,7 +235,7 @@ class LossBased(LabelDecoder):
     def _scorer(self, code: Code) -> Scorer:
         return _resolve_loss(self.loss)(code, *self._zeros_and_divisor(code))
 
-    def _zeros_and_divisor(self, code: Code) -> tuple[Array, Array]:
+    def _zeros_and_divisor(self, code: Code) -> tuple[Floats, Floats]:
         """Return for each class how many times L(0) is added, and the divisor of the sum."""
         return np.count_nonzero(code == 0, axis=1) * 1.0, np.ones(len(code))
 
@@ -270,11 +271,11 @@ class LossWeighted(LossBased):
 
     key = "loss-weighted"
 
-    def _zeros_and_divisor(self, code: Code) -> tuple[Array, Array]:
+    def _zeros_and_divisor(self, code: Code) -> tuple[Floats, Floats]:
         return np.zeros(len(code)), np.count_nonzero(code, axis=1) * 1.0
 
 
-def check_margins(values: Array, code: Code) -> Array:
+def check_margins(values: Floats, code: Code) -> Floats:
     """Return margins as floats, one column per column of the code."""
     values = np.asarray(values)
     if values.dtype.kind not in "fiub":
@@ -288,7 +289,7 @@ def check_margins(values: Array, code: Code) -> Array:
     return values
 
 
-def check_known(values: Array, first: int = 0) -> None:
+def check_known(values: Floats, first: int = 0) -> None:
     """Raise a ``ValueError`` if there is a NaN; ``first`` is the number of the first row."""
     rows, columns = np.nonzero(np.isnan(values))
     if len(rows):
@@ -298,20 +299,20 @@ def check_known(values: Array, first: int = 0) -> None:
         )
 
 
-def _as_block(values: Array, start: int) -> Array:
+def _as_block(values: Floats, start: int) -> Floats:
     """Return finite margins of shape (l, rows)."""
     check_known(values, start)
-    return np.clip(np.ascontiguousarray(values.T), -LARGEST_MARGIN, LARGEST_MARGIN)
+    return np.clip(np.ascontiguousarray(values.T), -FARTHEST, FARTHEST)
 
 
-def _logistic(y: Array) -> Array:
+def _logistic(y: Floats) -> Floats:
     return np.maximum(-y, 0.0) + np.log1p(np.exp(-np.abs(y)))
 
 
 def _guarded(loss: Loss) -> Loss:
     """Wrap a user's loss with checks of what it returns."""
 
-    def guarded(y: Array) -> Array:
+    def guarded(y: Floats) -> Floats:
         with np.errstate(over="ignore"):  # infinite losses are clipped below
             values = np.asarray(loss(y.copy()), dtype=np.float64)
         if values.shape != y.shape:
@@ -324,12 +325,12 @@ def _guarded(loss: Loss) -> Loss:
                 f"loss returned NaN for y = {y[np.isnan(values)][0]:g}: it must be defined for "
                 "every real y."
             )
-        return np.clip(values, -LARGEST_MARGIN, LARGEST_MARGIN)
+        return np.clip(values, -FARTHEST, FARTHEST)
 
     return guarded
 
 
-def _sum_of_losses(loss: Loss, code: Code, zeros: Array, divisor: Array) -> Scorer:
+def _sum_of_losses(loss: Loss, code: Code, zeros: Floats, divisor: Floats) -> Scorer:
     """Score by minus the sum of the losses of each row of the code.
 
     M_cb takes three values, so the sum over b of L(M_cb f_b) is the product of
@@ -342,7 +343,7 @@ def _sum_of_losses(loss: Loss, code: Code, zeros: Array, divisor: Array) -> Scor
     at_zero = loss(np.zeros(1))[0]
     noise = _relative_noise(code)
 
-    def score(f: Array) -> Array:
+    def score(f: Floats) -> Floats:
         losses = loss(np.vstack([f, -f]))
         totals = (sides @ losses + zeros * at_zero) / divisor
         sizes = (sides @ np.abs(losses) + zeros * abs(at_zero)) / divisor
@@ -351,7 +352,7 @@ def _sum_of_losses(loss: Loss, code: Code, zeros: Array, divisor: Array) -> Scor
     return score
 
 
-def _log_sum_exp(code: Code, zeros: Array, divisor: Array) -> Scorer:
+def _log_sum_exp(code: Code, zeros: Floats, divisor: Floats) -> Scorer:
     """Score by minus the logarithm of the sum of exp(-M_cb f_b), as above."""
     noise, eps = _relative_noise(code), float(np.finfo(np.float64).eps)
     with np.errstate(divide="ignore"):  # no zeros: log 0 = -inf adds nothing
@@ -359,7 +360,7 @@ def _log_sum_exp(code: Code, zeros: Array, divisor: Array) -> Scorer:
     rows = [np.flatnonzero(row) for row in code]
     signs = [-row[used, None].astype(np.float64) for row, used in zip(code, rows, strict=True)]
 
-    def score(f: Array) -> Array:
+    def score(f: Floats) -> Floats:
         totals = np.empty((len(code), f.shape[1]))
         for c, used in enumerate(rows):
             y = np.vstack([signs[c] * f[used], np.full(f.shape[1], log_zeros[c])])
@@ -376,7 +377,7 @@ def _relative_noise(code: Code) -> float:
     return 4.0 * float(np.finfo(np.float64).eps) * (code.shape[1] + 1)
 
 
-def _level(scores: Array, noise: Array) -> Array:
+def _level(scores: Floats, noise: Floats) -> Floats:
     """Set scores that are below the best only by rounding errors equal to the best.
 
     ``noise`` is the largest error of each score. A class may be the best unless another one is

@@ -24,11 +24,11 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.row_blocks import BLOCK_ENTRIES
 from manyclass._lib.rows import without_duplicates
 from manyclass.banks.base import ObjectiveTerms
 from manyclass.combiners.kernels.neighbourhoods import mean_slacks, share_out
-from manyclass.combiners.ties import Array, Code
 
 
 class Reliability(ABC):
@@ -38,10 +38,10 @@ class Reliability(ABC):
     def fit(
         self,
         X,
-        y: NDArray[np.intp],
+        y: Places,
         code: Code,
         terms: ObjectiveTerms,
-        scores: Array | None = None,
+        scores: Floats | None = None,
     ) -> Reliability:
         """Measure on the training set.
 
@@ -53,7 +53,7 @@ class Reliability(ABC):
         """
 
     @abstractmethod
-    def of(self, X, scores: Array) -> Array:
+    def of(self, X, scores: Floats) -> Floats:
         """Return the reliabilities at rows X with these scores, shape (l,) or (n, l)."""
 
 
@@ -89,10 +89,10 @@ class StaticReliability(Reliability):
     def fit(
         self,
         X,
-        y: NDArray[np.intp],
+        y: Places,
         code: Code,
         terms: ObjectiveTerms,
-        scores: Array | None = None,
+        scores: Floats | None = None,
     ) -> StaticReliability:
         """Measure on the training set; X and ``scores`` are not used."""
         rows, weights = counted(terms)
@@ -101,7 +101,7 @@ class StaticReliability(Reliability):
         self.values_ = _static(_penalty(terms), slacks, sides, weights)
         return self
 
-    def of(self, X, scores: Array) -> Array:
+    def of(self, X, scores: Floats) -> Floats:
         """Return the reliabilities, shape (l,)."""
         return self.values_
 
@@ -153,10 +153,10 @@ class DynamicReliability(Reliability):
     def fit(
         self,
         X,
-        y: NDArray[np.intp],
+        y: Places,
         code: Code,
         terms: ObjectiveTerms,
-        scores: Array | None = None,
+        scores: Floats | None = None,
     ) -> DynamicReliability:
         """Keep the training samples and their slacks; ``scores`` are not used."""
         size = self.n_neighbors
@@ -166,7 +166,7 @@ class DynamicReliability(Reliability):
         self._keep(X, y, code, terms, self.n_neighbors_)
         return self
 
-    def of(self, X, scores: Array, **limits: int) -> Array:
+    def of(self, X, scores: Floats, **limits: int) -> Floats:
         """Return the reliabilities at rows X with these scores, shape (n, l).
 
         ``limits`` of the memory: see :meth:`Neighbours.around`.
@@ -191,8 +191,8 @@ class DynamicReliability(Reliability):
         self._neighbours = Neighbours(X if len(rows) == len(y) else X[rows], weights, size)
 
     def _of_sizes(
-        self, X, scores: Array, sizes: Sequence[int], own: NDArray[np.intp] | None, **limits: int
-    ) -> Array:
+        self, X, scores: Floats, sizes: Sequence[int], own: Places | None, **limits: int
+    ) -> Floats:
         """Return the reliabilities (sizes, n, l) for neighbourhoods of these sizes, eq. (12).
 
         ``own[i]`` is a sample that does not count as a neighbour of row i.
@@ -215,16 +215,16 @@ class Nearest(NamedTuple):
     Squared distances that differ by no more than ``tolerance`` (r,) count as equal.
     """
 
-    samples: NDArray[np.intp]
-    weights: Array
-    squared: Array
-    tolerance: Array
+    samples: Places
+    weights: Floats
+    squared: Floats
+    tolerance: Floats
 
-    def at(self, rows: NDArray[np.bool_]) -> Nearest:
+    def at(self, rows: Flags) -> Nearest:
         """Return the neighbours of some of the rows."""
         return Nearest._make(array[rows] for array in self)
 
-    def shares(self, size: int) -> tuple[Array, NDArray[np.bool_]]:
+    def shares(self, size: int) -> tuple[Floats, Flags]:
         """Return the weight of each sample in a neighbourhood of this size.
 
         The weights of a row sum to ``size``. The nearest samples come first; samples at the same
@@ -257,7 +257,7 @@ class Neighbours:
         The usual size of a neighbourhood.
     """
 
-    def __init__(self, X, weights: Array, size: int):
+    def __init__(self, X, weights: Floats, size: int):
         self.weights = weights
         self.sparse = issparse(X)
         X = _bounded(X)
@@ -273,10 +273,10 @@ class Neighbours:
         self,
         X,
         most: int,
-        own: NDArray[np.intp] | None = None,
+        own: Places | None = None,
         block_entries: int = BLOCK_ENTRIES,
         most_distances: int | None = None,
-    ) -> Iterator[tuple[NDArray[np.intp], Nearest]]:
+    ) -> Iterator[tuple[Places, Nearest]]:
         """Yield a few rows of X at a time with the samples around them; every row once.
 
         Parameters
@@ -302,7 +302,7 @@ class Neighbours:
                 short.append(rows[~enough])
             pending, count = np.concatenate(short), min(2 * count, len(self.weights))
 
-    def _nearest(self, X, count: int, own: NDArray[np.intp] | None) -> Nearest:
+    def _nearest(self, X, count: int, own: Places | None) -> Nearest:
         if not self.sparse and issparse(X):
             X = X.toarray()
         X = _bounded(X) if self.sparse else _bounded(X) - self.origin
@@ -325,30 +325,30 @@ class Neighbours:
         return int(min(size / self.weights.mean() + 2, len(self.weights)))
 
 
-def counted(terms: ObjectiveTerms) -> tuple[NDArray[np.intp], Array]:
+def counted(terms: ObjectiveTerms) -> tuple[Places, Floats]:
     """Return the rows of positive weight, and their weights."""
     weights = np.ones(len(terms.margins)) if terms.weights is None else terms.weights
     rows = np.flatnonzero(weights > 0)
     return rows, weights[rows]
 
 
-def _penalty(terms: ObjectiveTerms) -> Array:
+def _penalty(terms: ObjectiveTerms) -> Floats:
     """Return |w|^2 / (2 C N), or 0: it is negative for some kernels that are not definite."""
     return np.maximum(terms.penalty, 0.0)
 
 
-def _slacks(margins: Array, sides: Code) -> Array:
+def _slacks(margins: Floats, sides: Code) -> Floats:
     """Return max(0, 1 - y f); 0 where a sample takes no part."""
     slacks = np.maximum(1.0 - np.where(sides < 0, -margins, margins), 0.0)
     return np.where(sides == 0, 0.0, slacks)
 
 
-def _static(penalty: Array, slacks: Array, sides: Code, weights: Array) -> Array:
+def _static(penalty: Floats, slacks: Floats, sides: Code, weights: Floats) -> Floats:
     """Return exp(-(|w|^2 / (2 C N) + sum_i xi_i / N)), eq. (7)."""
     return np.exp(-(penalty + weights @ slacks / (weights @ (sides != 0))))
 
 
-def _sides(margins: Array) -> NDArray[np.int8]:
+def _sides(margins: Floats) -> NDArray[np.int8]:
     return np.where(margins > 0, 1, -1).astype(np.int8)
 
 

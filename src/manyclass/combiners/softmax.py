@@ -20,15 +20,13 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.messages import warn
 from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
 from manyclass._lib.sklearn import check_sample_weight
 from manyclass.combiners.base import Combination, Combiner, register
 from manyclass.combiners.decoding import check_known, check_margins
 from manyclass.combiners.softmax_solver import (
-    Array,
-    Code,
-    Indices,
     Likelihood,
     Minimum,
     Sample,
@@ -56,21 +54,21 @@ class TrainedSoftmax(Combiner):
         return True
 
     @abstractmethod
-    def _learn(self, sample: Sample, folds: Indices | None) -> Minimum:
+    def _learn(self, sample: Sample, folds: Places | None) -> Minimum:
         """Return the weights on scaled margins; set the attributes that describe the search."""
 
     def _minimise(
-        self, likelihood: Likelihood, ridge: Array, tol: float, start: Minimum | None = None
+        self, likelihood: Likelihood, ridge: Floats, tol: float, start: Minimum | None = None
     ) -> Minimum:
         return minimise(likelihood, ridge, tol, self.max_iter, start, self.most_for_newton)
 
     def fit(
         self,
-        values: Array,
-        y: Indices,
+        values: Floats,
+        y: Places,
         code: Code,
-        sample_weight: Array | None = None,
-        folds: Indices | None = None,
+        sample_weight: Floats | None = None,
+        folds: Places | None = None,
     ) -> TrainedSoftmax:
         """Learn the weights from out-of-sample margins.
 
@@ -111,9 +109,9 @@ class TrainedSoftmax(Combiner):
 
     def combine(
         self,
-        values: Array,
+        values: Floats,
         code: Code,
-        weights: Array | None = None,
+        weights: Floats | None = None,
         *,
         n_jobs: int | None = None,
         block_entries: int = BLOCK_ENTRIES,
@@ -213,7 +211,7 @@ class Softmax(TrainedSoftmax):
     """
 
     key = "softmax"
-    candidates: ClassVar[Array] = np.exp2(np.arange(-15.0, 16.0))
+    candidates: ClassVar[Floats] = np.exp2(np.arange(-15.0, 16.0))
     """The values of C to choose from (section 3.2)."""
 
     def __init__(self, C: float | None = None, *, tol: float = 1e-10, max_iter: int = 100):
@@ -221,7 +219,7 @@ class Softmax(TrainedSoftmax):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _learn(self, sample: Sample, folds: Indices | None) -> Minimum:
+    def _learn(self, sample: Sample, folds: Places | None) -> Minimum:
         C, self.search_, n_failed = self.C, None, 0
         if C is None:
             table, n_failed = self._search_C(sample, folds)
@@ -237,8 +235,8 @@ class Softmax(TrainedSoftmax):
         return minimum
 
     def _search_C(
-        self, sample: Sample, folds: Indices | None, least_tol: float = 1e-6
-    ) -> tuple[dict[str, Array], int]:
+        self, sample: Sample, folds: Places | None, least_tol: float = 1e-6
+    ) -> tuple[dict[str, Floats], int]:
         """Cross-validate all candidates for C; also return how many fits did not converge.
 
         Returns arrays ``"C"``, ``"error"`` (share of wrong labels) and ``"nll"`` (mean of -log P)
@@ -279,7 +277,7 @@ class SimplifiedSoftmax(TrainedSoftmax):
         The weights minimise the mean of ``-log P(y)`` plus ``½ ridge |u|²``, where u are
         the biases and the weights on margins scaled to root-mean-square 1. Without a ridge
         there is no minimum if a class can be separated from the others without error.
-        If there is one, so small a ridge hardly moves it.
+        If there is one, a ridge that small hardly moves it.
     tol, max_iter : float, default=1e-10, and int, default=100
         As in :class:`Softmax`.
 
@@ -320,7 +318,7 @@ class SimplifiedSoftmax(TrainedSoftmax):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _learn(self, sample: Sample, folds: Indices | None) -> Minimum:
+    def _learn(self, sample: Sample, folds: Places | None) -> Minimum:
         if not _is_positive(self.ridge):
             raise ValueError(
                 f"ridge must be a positive number, got {self.ridge!r}: without a ridge, weights "
@@ -333,7 +331,7 @@ class SimplifiedSoftmax(TrainedSoftmax):
         return minimum
 
 
-def choose_C(C: Array, error: Array, nll: Array, slack: float = 0.05) -> float:
+def choose_C(C: Floats, error: Floats, nll: Floats, slack: float = 0.05) -> float:
     """Return the smallest C with a low error and a low negative log-likelihood.
 
     Keep the candidates whose error is within 5 % of the smallest. Of these, keep those whose
@@ -373,15 +371,15 @@ def _is_positive(value: object) -> bool:
     return isinstance(value, Real) and 0 < float(value) < np.inf
 
 
-def _check_margins(values: Array, code: Code) -> Array:
+def _check_margins(values: Floats, code: Code) -> Floats:
     values = check_margins(values, code)
     check_known(values)
     return values
 
 
 def _check_training(
-    values: Array, y: Indices, code: Code, sample_weight: Array | None, folds: Indices | None
-) -> tuple[Array, Indices, Array, Indices | None]:
+    values: Floats, y: Places, code: Code, sample_weight: Floats | None, folds: Places | None
+) -> tuple[Floats, Places, Floats, Places | None]:
     """Return the rows of positive weight."""
     values, y = _check_margins(values, code), np.asarray(y)
     n, k = len(values), len(code)

@@ -11,17 +11,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dsyrk
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
-
-Array = NDArray[np.float64]
-Code = NDArray[np.int8]
-Indices = NDArray[np.intp]
 
 ROUNDING = 1e-15
 """Rounding error of the objective and its derivatives: a few times the float64 epsilon."""
@@ -41,7 +37,7 @@ class Likelihood:
     parameter u_cb, 0 where there is none.
     """
 
-    def __init__(self, X: Array, y: Indices, weights: Array, pattern: Code):
+    def __init__(self, X: Floats, y: Places, weights: Floats, pattern: Code):
         self.X, self.y, self.samples = X, y, np.arange(len(y))
         self.shares = weights / weights.sum()
         self.classes, self.columns = np.nonzero(pattern)
@@ -49,7 +45,7 @@ class Likelihood:
         self.shape, self.size = pattern.shape, len(self.signs)
         self.ends = np.searchsorted(self.classes, np.arange(len(pattern) + 1))
 
-    def probabilities(self, u: Array) -> tuple[Array, Array]:
+    def probabilities(self, u: Floats) -> tuple[Floats, Floats]:
         """Return log P of the true classes (n,) and P (k, n)."""
         signed = csr_array((u * self.signs, self.columns, self.ends), shape=self.shape)
         logits = signed @ self.X
@@ -60,7 +56,7 @@ class Likelihood:
         P /= total
         return reached - np.log(total), P
 
-    def value_and_gradient(self, u: Array) -> tuple[float, Array, Array]:
+    def value_and_gradient(self, u: Floats) -> tuple[float, Floats, Floats]:
         """Return the mean of -log P, its gradient, and P (k, n)."""
         reached, P = self.probabilities(u)
         residuals = P * self.shares
@@ -68,7 +64,7 @@ class Likelihood:
         gradient = (residuals @ self.X.T)[self.classes, self.columns] * self.signs
         return -float(self.shares @ reached), gradient, P
 
-    def hessian(self, P: Array, chosen: Indices, block_entries: int = BLOCK_ENTRIES) -> Array:
+    def hessian(self, P: Floats, chosen: Places, block_entries: int = BLOCK_ENTRIES) -> Floats:
         """Return second derivatives among the chosen parameters (sorted), at P.
 
         They are ``sum_i s_i (δ_cd P_ic - P_ic P_id) x_icb x_ide``. The second term is one
@@ -91,17 +87,17 @@ class Likelihood:
 class Sample(NamedTuple):
     """The training data, as in :class:`Likelihood`; the last pattern column is for the biases."""
 
-    X: Array  # margins divided by their root-mean-square; the last row is all ones
-    y: Indices
-    weights: Array
+    X: Floats  # margins divided by their root-mean-square; the last row is all ones
+    y: Places
+    weights: Floats
     pattern: Code
-    units: Array  # for every weight, the divisor of its margins
+    units: Floats  # for every weight, the divisor of its margins
 
-    def likelihood(self, rows: Indices | slice = slice(None)) -> Likelihood:
+    def likelihood(self, rows: Places | slice = slice(None)) -> Likelihood:
         """Return the likelihood of some rows."""
         return Likelihood(self.X[:, rows], self.y[rows], self.weights[rows], self.pattern)
 
-    def ridge(self, C: float, rows: Indices | slice = slice(None)) -> Array:
+    def ridge(self, C: float, rows: Places | slice = slice(None)) -> Floats:
         """Return ridge_j with ``½ sum_j ridge_j u_j² = ½ |w|² / (C · total weight)``.
 
         A weight on scaled margins is u = w · unit, so w² = u² / unit².
@@ -111,7 +107,7 @@ class Sample(NamedTuple):
         return np.minimum(penalty, 1e200)  # finite, also after a product with u²
 
 
-def limits_of(values: Array, factor: float = 10.0, largest_unit: float = 1e100) -> Array:
+def limits_of(values: Floats, factor: float = 10.0, largest_unit: float = 1e100) -> Floats:
     """Return for every column the limit of the absolute margins: larger ones are clipped.
 
     It is ``factor`` times the largest finite margin, so that infinite margins stay the largest.
@@ -124,7 +120,7 @@ def limits_of(values: Array, factor: float = 10.0, largest_unit: float = 1e100) 
     return np.where(largest > 0, factor * np.minimum(largest, largest_unit), 1.0)
 
 
-def make_sample(values: Array, y: Indices, weights: Array, code: Code, limits: Array) -> Sample:
+def make_sample(values: Floats, y: Places, weights: Floats, code: Code, limits: Floats) -> Sample:
     """Clip the margins, scale them and transpose them."""
     X = np.ones((code.shape[1] + 1, len(y)))
     margins, limits = X[:-1], limits[:, None]
@@ -157,23 +153,23 @@ def own_columns(code: Code) -> Code:
 class Point(NamedTuple):
     """Parameters, and the penalised objective with its gradient at these parameters."""
 
-    u: Array
+    u: Floats
     value: float
-    gradient: Array
-    P: Array
+    gradient: Floats
+    P: Floats
 
 
 class Curvature(NamedTuple):
     """Second derivatives of the likelihood for some of the parameters; the others are 0."""
 
-    chosen: Indices
-    H: Array
+    chosen: Places
+    H: Floats
 
 
 class Minimum(NamedTuple):
     """The result of a minimisation."""
 
-    u: Array
+    u: Floats
     n_iter: int
     converged: bool
     curvature: Curvature | None = None  # the last one: a minimisation that starts here can use it
@@ -181,7 +177,7 @@ class Minimum(NamedTuple):
 
 def minimise(
     likelihood: Likelihood,
-    ridge: Array,
+    ridge: Floats,
     tol: float,
     max_iter: int,
     start: Minimum | None = None,
@@ -201,7 +197,7 @@ def minimise(
 
 def newton(
     likelihood: Likelihood,
-    ridge: Array,
+    ridge: Floats,
     tol: float,
     max_iter: int,
     start: Minimum,
@@ -238,24 +234,24 @@ def newton(
     return Minimum(here.u, max_iter, optimality_error(here, ridge) <= tol, curvature)
 
 
-def evaluate(likelihood: Likelihood, ridge: Array, u: Array) -> Point:
+def evaluate(likelihood: Likelihood, ridge: Floats, u: Floats) -> Point:
     """Return the penalised objective at u."""
     value, gradient, P = likelihood.value_and_gradient(u)
     return Point(u, value + 0.5 * float(ridge @ (u * u)), gradient + ridge * u, P)
 
 
-def moving(point: Point) -> NDArray[np.bool_]:
+def moving(point: Point) -> Flags:
     """Return which parameters are positive, or would become positive by a gradient step."""
     return (point.u > 0) | (point.gradient < 0)
 
 
-def optimality_error(point: Point, ridge: Array) -> float:
+def optimality_error(point: Point, ridge: Floats) -> float:
     """Return the largest free derivative, divided by ``sqrt(1 + ridge_j)``."""
     errors = np.abs(point.gradient) / np.sqrt(1.0 + ridge)
     return float(errors.max(where=moving(point), initial=0.0))
 
 
-def minimum_of_model(curvature: Curvature, ridge: Array, point: Point) -> Array:
+def minimum_of_model(curvature: Curvature, ridge: Floats, point: Point) -> Floats:
     """Return the minimum, within the bounds, of the quadratic model of the objective."""
     chosen, H = curvature
     # Rounding errors may make smaller eigenvalues negative; with this H can be factored.
@@ -269,7 +265,7 @@ def minimum_of_model(curvature: Curvature, ridge: Array, point: Point) -> Array:
     return target
 
 
-def by_pivots(H: Array, q: Array, free: NDArray[np.bool_], patience: int = 4) -> Array | None:
+def by_pivots(H: Floats, q: Floats, free: Flags, patience: int = 4) -> Floats | None:
     """Return the x >= 0 that minimises ``½ x'Hx + q'x``, or None if the pivots repeat.
 
     In each round all parameters that violate their optimality condition change between free
@@ -290,8 +286,8 @@ def by_pivots(H: Array, q: Array, free: NDArray[np.bool_], patience: int = 4) ->
 
 
 def by_descent(
-    H: Array, q: Array, x: Array, most_steps: int = 100, most_near: float = 1e-2
-) -> Array:
+    H: Floats, q: Floats, x: Floats, most_steps: int = 100, most_near: float = 1e-2
+) -> Floats:
     """Approximate the same minimum from x >= 0 by steps that never increase the objective.
 
     Projected Newton steps (Bertsekas 1982, "Projected Newton methods for optimization
@@ -316,7 +312,7 @@ def by_descent(
     return x
 
 
-def restricted(H: Array, right: Array, free: NDArray[np.bool_]) -> Array:
+def restricted(H: Floats, right: Floats, free: Flags) -> Floats:
     """Solve ``H x = right`` among the free parameters; the others are 0."""
     inside = np.flatnonzero(free)
     x = np.zeros(len(right))
@@ -327,7 +323,7 @@ def restricted(H: Array, right: Array, free: NDArray[np.bool_]) -> Array:
 
 
 def search_line(
-    likelihood: Likelihood, ridge: Array, here: Point, target: Array, slope: float
+    likelihood: Likelihood, ridge: Floats, here: Point, target: Floats, slope: float
 ) -> Point | None:
     """Halve the step to the target until Armijo's rule accepts it; None if it never does."""
     share = 1.0 if slope < 0 else 0.0
@@ -341,7 +337,7 @@ def search_line(
 
 
 def quasi_newton(
-    likelihood: Likelihood, ridge: Array, tol: float, max_iter: int, start: Minimum
+    likelihood: Likelihood, ridge: Floats, tol: float, max_iter: int, start: Minimum
 ) -> Minimum:
     """L-BFGS-B, for problems with too many parameters to store second derivatives.
 
@@ -349,7 +345,7 @@ def quasi_newton(
     """
     units = np.sqrt(1.0 + ridge)
 
-    def objective(v: Array) -> tuple[float, Array]:
+    def objective(v: Floats) -> tuple[float, Floats]:
         point = evaluate(likelihood, ridge, v / units)
         return point.value, point.gradient / units
 

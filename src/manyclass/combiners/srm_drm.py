@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
 from manyclass._lib.sklearn import take_rows
 from manyclass.banks.base import ObjectiveTerms
@@ -24,7 +25,7 @@ from manyclass.combiners.reliability import (
     StaticReliability,
     counted,
 )
-from manyclass.combiners.ties import EXCESS, Array, Code, Seed
+from manyclass.combiners.ties import EXCESS, Seed
 
 
 class ReliabilityDecoder(WinnerTakesAll):
@@ -38,7 +39,7 @@ class ReliabilityDecoder(WinnerTakesAll):
         Seed for ties; see :func:`manyclass.combiners.ties.as_seed`.
     """
 
-    def _weighting(self, weights: Array | None, shape: tuple[int, int]) -> Weighting:
+    def _weighting(self, weights: Floats | None, shape: tuple[int, int]) -> Weighting:
         reliabilities = _check_reliabilities(weights, shape)
         return lambda margins, rows: weigh_decisions(margins, reliabilities[rows])
 
@@ -198,10 +199,10 @@ class DynamicReliabilityCV(DynamicReliability):
     def fit(
         self,
         X,
-        y: NDArray[np.intp],
+        y: Places,
         code: Code,
         terms: ObjectiveTerms,
-        scores: Array | None = None,
+        scores: Floats | None = None,
         most_rows: int = 5000,
         block_entries: int = BLOCK_ENTRIES,
     ) -> DynamicReliabilityCV:
@@ -227,7 +228,7 @@ class DynamicReliabilityCV(DynamicReliability):
         self.n_neighbors_ = sizes[errors.argmin()]
         return self
 
-    def _wrong(self, X, y, code: Code, scores: Array, sizes, own, entries: int) -> NDArray:
+    def _wrong(self, X, y, code: Code, scores: Floats, sizes, own, entries: int) -> NDArray:
         """Return which rows are decoded wrongly with each size, shape (sizes, n)."""
         wrong = np.empty((len(sizes), len(y)), dtype=np.bool_)
         for block in row_blocks(len(y), len(sizes) * scores.shape[1], entries):
@@ -240,7 +241,7 @@ class DynamicReliabilityCV(DynamicReliability):
         return wrong
 
 
-def weigh_decisions(margins: Array, reliabilities: Array) -> Array:
+def weigh_decisions(margins: Floats, reliabilities: Floats) -> Floats:
     """Return class scores: soft decisions times reliabilities, eqs. (13) and (14).
 
     Parameters
@@ -279,7 +280,7 @@ def weigh_decisions(margins: Array, reliabilities: Array) -> Array:
     return scores
 
 
-def _check_reliabilities(weights, shape: tuple[int, int]) -> Array:
+def _check_reliabilities(weights, shape: tuple[int, int]) -> Floats:
     """Return the reliabilities as an array of this shape."""
     if weights is None:
         return np.ones(shape)
@@ -294,7 +295,7 @@ def _check_reliabilities(weights, shape: tuple[int, int]) -> Array:
     return np.broadcast_to(reliabilities, shape)
 
 
-def _to_try(scores: Array, most: int) -> NDArray[np.intp]:
+def _to_try(scores: Floats, most: int) -> Places:
     """Return at most ``most`` rows that have scores in all columns."""
     rows = np.flatnonzero(~np.isnan(scores).any(axis=1))
     if not len(rows):

@@ -16,17 +16,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
+from manyclass._lib.arrays import FARTHEST, Code, Flags, Floats, Places
 from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
 
 EXCESS = 1e-9
 """How much a preferred class is raised above the classes it ties with, relative to its score. A
 choice: far above float64 rounding, and far below every difference that has a meaning."""
-LARGEST_MARGIN = 1e300
-"""Replaces infinite margins. The sum of 1e8 of them is still below the largest float64, 1.8e308."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # increment of SplitMix64: 2^64 over the golden ratio
 
-Array = NDArray[np.float64]
-Code = NDArray[np.int8]
 Keys = NDArray[np.uint64]
 Seed = int | np.random.RandomState | None
 
@@ -43,7 +40,7 @@ def as_seed(random_state: Seed) -> int:
 
 
 def break_ties(
-    scores: Array, values: Array, code: Code, seed: int, block_entries: int = BLOCK_ENTRIES
+    scores: Floats, values: Floats, code: Code, seed: int, block_entries: int = BLOCK_ENTRIES
 ) -> None:
     """Where several classes have the best score of a row, raise the score of one, in place.
 
@@ -65,7 +62,7 @@ def break_ties(
         scores[rows, chosen] = top + EXCESS * np.maximum(1.0, np.abs(top))
 
 
-def _class_keys(sides: csr_array, margins: Array, seed: int) -> Keys:
+def _class_keys(sides: csr_array, margins: Floats, seed: int) -> Keys:
     """Return keys (k, n) that do not depend on the order of the classes or columns.
 
     The first round hashes the margins of each class. If all margins are +1 or -1, classes
@@ -73,7 +70,7 @@ def _class_keys(sides: csr_array, margins: Array, seed: int) -> Keys:
     that a class won and lost against, like colour refinement of a graph.
     """
     n_columns = margins.shape[0]
-    bounded = np.clip(np.vstack([margins, -margins]), -LARGEST_MARGIN, LARGEST_MARGIN)
+    bounded = np.clip(np.vstack([margins, -margins]), -FARTHEST, FARTHEST)
     bounded /= 1.0 + np.abs(bounded)
     # A grid of half of the digits of float64: rounding errors such as 1 - (1 - r) do not matter.
     seen = np.rint(bounded * 2.0**24).astype(np.int64).view(np.uint64)
@@ -86,7 +83,7 @@ def _class_keys(sides: csr_array, margins: Array, seed: int) -> Keys:
     return keys
 
 
-def _choose(keys: Keys, tied: NDArray[np.bool_]) -> NDArray[np.intp]:
+def _choose(keys: Keys, tied: Flags) -> Places:
     """Return, for each column, the index of the tied class with the largest key."""
     keys = np.where(tied, _mix(keys), np.uint64(0))
     largest = tied & (keys == keys.max(axis=0))

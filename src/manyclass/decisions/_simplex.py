@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from manyclass._lib.arrays import Floats
 from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
-
-Array = NDArray[np.float64]
 
 
 def as_rows(proba: ArrayLike) -> NDArray:
@@ -25,7 +24,7 @@ def as_rows(proba: ArrayLike) -> NDArray:
 
 def checked_blocks(
     proba: NDArray, width: int, entries: int = BLOCK_ENTRIES
-) -> Iterator[tuple[slice, Array]]:
+) -> Iterator[tuple[slice, Floats]]:
     """Yield slices of rows and their probabilities, checked, in double precision.
 
     ``width`` is the number of columns of the widest array computed from a block.
@@ -36,7 +35,7 @@ def checked_blocks(
         yield rows, np.maximum(p, 0.0, out=p)
 
 
-def _check_block(p: Array, first: int, tolerance: float = 1e-5) -> None:
+def _check_block(p: Floats, first: int, tolerance: float = 1e-5) -> None:
     """Check that rows are distributions; float32 rows of many classes need the tolerance."""
     with np.errstate(invalid="ignore", over="ignore"):
         good = (p >= -tolerance).all(axis=1) & (np.abs(p.sum(axis=1) - 1.0) <= tolerance)
@@ -51,7 +50,7 @@ def _check_block(p: Array, first: int, tolerance: float = 1e-5) -> None:
     )
 
 
-def check_prior(prior: ArrayLike, k: int, name: str) -> Array:
+def check_prior(prior: ArrayLike, k: int, name: str) -> Floats:
     """Return frequencies or counts of the classes, scaled to sum to 1."""
     given = np.asarray(prior, dtype=np.float64)
     if given.shape != (k,):

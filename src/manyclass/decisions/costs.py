@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted
 from manyclass._lib.row_blocks import BLOCK_ENTRIES
-from manyclass.decisions._simplex import Array, as_rows, checked_blocks
+from manyclass.decisions._simplex import as_rows, checked_blocks
 
 REJECTED = -1  # Python's index of the last label, which stands for rejected rows
 
@@ -94,8 +95,8 @@ def decide(
 
 
 def least_cost(
-    rows: NDArray, cost: Array | None, reject: Array | None, block_entries: int = BLOCK_ENTRIES
-) -> NDArray[np.intp]:
+    rows: NDArray, cost: Floats | None, reject: Floats | None, block_entries: int = BLOCK_ENTRIES
+) -> Places:
     """Return the decisions of least expected cost, -1 where that is a rejection."""
     k = rows.shape[1]
     regret = 1.0 - np.eye(k) if cost is None else cost
@@ -122,7 +123,7 @@ def least_cost(
     return chosen
 
 
-def check_cost(cost: ArrayLike, k: int) -> Array:
+def check_cost(cost: ArrayLike, k: int) -> Floats:
     """Return ``cost`` as an array of shape (k, d)."""
     matrix = _as_numbers(cost, "cost")
     if matrix.ndim != 2 or len(matrix) != k or matrix.shape[1] < 1:
@@ -139,7 +140,7 @@ def check_cost(cost: ArrayLike, k: int) -> Array:
     return matrix
 
 
-def _as_numbers(values: ArrayLike, name: str) -> Array:
+def _as_numbers(values: ArrayLike, name: str) -> Floats:
     if np.iscomplexobj(values):
         raise ValueError(f"{name} has complex numbers, which have no order: pass real ones.")
     return np.asarray(values, dtype=np.float64)

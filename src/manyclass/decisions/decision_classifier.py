@@ -13,12 +13,13 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from manyclass._lib.arrays import Floats
 from manyclass._lib.documentation import link
 from manyclass._lib.labels import check_targets
 from manyclass._lib.messages import quoted
-from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.routing import RoutingMixin, offers_weights_if_taken
 from manyclass._lib.sklearn import check_any_rows, check_sample_weight
+from manyclass._lib.unchanged_on_error import unchanged_on_error
 from manyclass._lib.weights import class_sizes, weights_in_use
 from manyclass.decisions._simplex import check_prior
 from manyclass.decisions.costs import check_cost, decide, decision_labels
@@ -183,7 +184,7 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         self.cost_, self.reject_cost_, self.decisions_ = cost, self.reject_cost, decisions
         return self
 
-    def _plan(self, classes: NDArray) -> tuple[NDArray[np.float64] | None, NDArray]:
+    def _plan(self, classes: NDArray) -> tuple[Floats | None, NDArray]:
         """Return the costs and the labels of the decisions."""
         k = len(classes)
         given = self.cost(k) if callable(self.cost) else self.cost
@@ -281,7 +282,7 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _count(y: NDArray, classes: NDArray, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+def _count(y: NDArray, classes: NDArray, weight: Floats) -> Floats:
     """Return the total weight of each class."""
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
@@ -294,7 +295,7 @@ def _count(y: NDArray, classes: NDArray, weight: NDArray[np.float64]) -> NDArray
     return class_sizes(places, len(classes), weight)
 
 
-def _prior(given, default: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+def _prior(given, default: Floats, name: str) -> Floats:
     k = len(default)
     if isinstance(given, str):
         if given != "uniform":

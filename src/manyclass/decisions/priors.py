@@ -9,17 +9,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
+from manyclass._lib.arrays import Floats
 from manyclass._lib.messages import warn
 from manyclass._lib.row_blocks import BLOCK_ENTRIES
 from manyclass._lib.sklearn import check_sample_weight
-from manyclass.decisions._simplex import Array, as_rows, check_prior, checked_blocks
+from manyclass.decisions._simplex import as_rows, check_prior, checked_blocks
 
 STEEP = 1e6
 """With a larger gradient an EM step replaces Newton's. A choice: the gradient only exceeds 1 by so
 much at a frequency near 0, and the squares in the curvature would hide the other classes."""
 
 
-def adjust_prior(proba: ArrayLike, trained: ArrayLike, target: ArrayLike) -> Array:
+def adjust_prior(proba: ArrayLike, trained: ArrayLike, target: ArrayLike) -> Floats:
     """Adjust probabilities to a population with other class frequencies.
 
     By Bayes' rule p_i becomes p_i target_i / trained_i, divided by the sum over the classes.
@@ -61,7 +62,7 @@ def adjust_prior(proba: ArrayLike, trained: ArrayLike, target: ArrayLike) -> Arr
 
 def _adjust(
     rows: NDArray, trained: ArrayLike, target: ArrayLike, block_entries: int = BLOCK_ENTRIES
-) -> Array:
+) -> Floats:
     k = rows.shape[1]
     old, new = check_prior(trained, k, "trained"), check_prior(target, k, "target")
     log_ratio = _log_ratio(old, new)
@@ -78,7 +79,7 @@ def _adjust(
     return out
 
 
-def _log_ratio(old: Array, new: Array) -> Array:
+def _log_ratio(old: Floats, new: Floats) -> Floats:
     """Return log(target / trained), -inf where target is 0."""
     unknown = np.flatnonzero((old == 0) & (new > 0))
     if len(unknown):
@@ -90,7 +91,7 @@ def _log_ratio(old: Array, new: Array) -> Array:
         return np.where(new > 0, np.log(new) - np.log(np.where(new > 0, old, 1.0)), -np.inf)
 
 
-def _by_logarithms(p: Array, log_ratio: Array, target: Array) -> Array:
+def _by_logarithms(p: Floats, log_ratio: Floats, target: Floats) -> Floats:
     """Adjust rows whose products underflow, by way of logarithms."""
     with np.errstate(divide="ignore"):
         logs = np.log(p) + log_ratio
@@ -105,8 +106,8 @@ class _Likelihood(NamedTuple):
     """The mean over rows of log(a_s' pi), with a_s = p_s / trained, and its derivatives."""
 
     value: float
-    gradient: Array  # g. At the maximum g_i <= 1 for all classes, and g_i = 1 if pi_i > 0
-    curvature: Array  # the negative Hessian
+    gradient: Floats  # g. At the maximum g_i <= 1 for all classes, and g_i = 1 if pi_i > 0
+    curvature: Floats  # the negative Hessian
 
 
 def estimate_prior(
@@ -116,7 +117,7 @@ def estimate_prior(
     sample_weight: ArrayLike | None = None,
     tol: float = 1e-12,
     max_iter: int = 200,
-) -> Array:
+) -> Floats:
     """Estimate class frequencies from the probabilities of unlabelled rows.
 
     The estimate π has the maximum likelihood: it maximises Σ log Σ_i p_i π_i / trained_i,
@@ -197,7 +198,7 @@ def estimate_prior(
     return pi
 
 
-def _inverse(rows: NDArray, trained: Array) -> Array:
+def _inverse(rows: NDArray, trained: Floats) -> Floats:
     """Return 1 / trained, or 0 for classes with trained = 0 and probability 0 in all rows."""
     absent = trained == 0
     if absent.any() and (rows[:, absent] > 0).any():
@@ -216,7 +217,7 @@ def _inverse(rows: NDArray, trained: Array) -> Array:
     return np.divide(1.0, trained, out=np.zeros(len(trained)), where=~absent)
 
 
-def _likelihood(rows: NDArray, weight: Array, inverse: Array, pi: Array) -> _Likelihood:
+def _likelihood(rows: NDArray, weight: Floats, inverse: Floats, pi: Floats) -> _Likelihood:
     k = len(pi)
     value, gradient, curvature = 0.0, np.zeros(k), np.zeros((k, k))
     for part, p in checked_blocks(rows, k):
@@ -233,8 +234,8 @@ def _likelihood(rows: NDArray, weight: Array, inverse: Array, pi: Array) -> _Lik
 
 
 def _step(
-    rows: NDArray, weight: Array, inverse: Array, pi: Array, at: _Likelihood
-) -> tuple[Array, _Likelihood]:
+    rows: NDArray, weight: Floats, inverse: Floats, pi: Floats, at: _Likelihood
+) -> tuple[Floats, _Likelihood]:
     """Return the next pi after a step, and its likelihood.
 
     Newton's step is halved until the likelihood increases; if it never does, take an EM step.
@@ -256,7 +257,7 @@ def _step(
     return ahead, _likelihood(rows, weight, inverse, ahead)
 
 
-def _em(pi: Array, at: _Likelihood) -> Array:
+def _em(pi: Floats, at: _Likelihood) -> Floats:
     """Return the next pi after an EM step, which always increases the likelihood.
 
     EM never changes a frequency of 0. If its gradient is above 1, the frequency should grow.
@@ -267,7 +268,7 @@ def _em(pi: Array, at: _Likelihood) -> Array:
     return ahead / ahead.sum()
 
 
-def _newton(pi: Array, at: _Likelihood) -> Array:
+def _newton(pi: Floats, at: _Likelihood) -> Floats:
     """Minimise the quadratic model of -likelihood + sum(x) over x >= 0.
 
     With H the curvature, H pi = g, so the model is ½ x'Hx + (1 - 2 g)'x. A small proximal term

@@ -10,7 +10,7 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.arrays import Floats
-from manyclass._lib.restoring import unchanged_on_error
+from manyclass._lib.unchanged_on_error import unchanged_on_error
 from manyclass.learners._binary import BinaryMixin, check_two
 from manyclass.learners._binned_bayes import (
     Estimates,

@@ -6,7 +6,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.arrays import Floats
-from manyclass._lib.restoring import unchanged_on_error
+from manyclass._lib.unchanged_on_error import unchanged_on_error
 from manyclass.learners._binned_bayes import NaiveBayesBase, read_frame
 
 

@@ -21,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted
-from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.rows import without_duplicates
 from manyclass._lib.sklearn import in_known_numbers
+from manyclass._lib.unchanged_on_error import unchanged_on_error
 from manyclass.learners._binary import BinaryMixin, encode_binary
 from manyclass.learners.kernels.neighbors import (
     contrast_distances,

@@ -12,14 +12,12 @@ from scipy.special import expit, logit
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import column_or_1d
 
-from manyclass._lib.arrays import Floats, Places
+from manyclass._lib.arrays import FARTHEST, Floats, Places
 from manyclass._lib.messages import quoted
 from manyclass._lib.sklearn import check_sample_weight
-from manyclass.banks.kinds import SMALLEST_PROBABILITY
+from manyclass.banks.score_kinds import SMALLEST_PROBABILITY
 
 Criterion = str | Callable[[NDArray[np.int64], Floats, Floats], float]
-
-LARGEST_SCORE = 1e300  # replaces infinite scores; twice as much does not overflow float64
 
 
 def best_threshold(
@@ -93,7 +91,7 @@ def _check_samples(y, scores, sample_weight):
             "y has samples of one class only, if samples of weight 0 are ignored: a threshold "
             "needs samples of both classes."
         )
-    return y, np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE), weight
+    return y, np.clip(scores, -FARTHEST, FARTHEST), weight
 
 
 class _Intervals:

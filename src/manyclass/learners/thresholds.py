@@ -17,15 +17,15 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass._lib.arrays import Floats, Places
+from manyclass._lib.arrays import FARTHEST, Floats, Places
 from manyclass._lib.messages import quoted, some_quoted, warn
-from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.routing import RoutingMixin, offers_weights_if_taken
 from manyclass._lib.sklearn import check_any_rows, check_fit_params, check_sample_weight, take_rows
+from manyclass._lib.unchanged_on_error import unchanged_on_error
 from manyclass._lib.weights import weights_in_use
-from manyclass.banks.kinds import LOG_ODDS, MARGIN
+from manyclass.banks.score_kinds import LOG_ODDS, MARGIN
 from manyclass.learners._binary import BinaryMixin, encode_binary
-from manyclass.learners.threshold_search import LARGEST_SCORE, Criterion, best_threshold, search_for
+from manyclass.learners.threshold_search import Criterion, best_threshold, search_for
 
 
 def _decides_by_logit(estimator, X, atol: float = 1e-6) -> bool:
@@ -59,7 +59,7 @@ def _logit(estimator, X, is_logit: bool) -> Floats:
             f"{type(estimator).__name__} gives NaN for row {np.isnan(d).argmax()}: impute or drop "
             "the row, or check why the model fails there."
         )
-    return np.clip(d, -LARGEST_SCORE, LARGEST_SCORE)
+    return np.clip(d, -FARTHEST, FARTHEST)
 
 
 def _check_both_sides(classes, sides, weight) -> None:

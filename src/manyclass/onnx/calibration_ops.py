@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyclass._lib.arrays import FARTHEST, Floats
 from manyclass.calibration import Beta, Calibration, Isotonic, RobustSigmoid, Sigmoid, Unchanged
-from manyclass.calibration.base import FARTHEST
 from manyclass.calibration.beta import BOUND
 from manyclass.onnx.graph import Graph, Piece, Unsupported
 
@@ -41,7 +40,7 @@ def _sigmoids(calibration: Sigmoid) -> Piece:
     return piece
 
 
-def _compressed(graph: Graph, scores: str, limits: NDArray[np.float64]) -> str:
+def _compressed(graph: Graph, scores: str, limits: Floats) -> str:
     """Compress long tails, as :func:`~manyclass.calibration.sigmoid.compress_tails` does."""
     limits = np.minimum(limits, FARTHEST)  # all finite scores are within
     sizes = graph.call("Abs", scores)
@@ -99,7 +98,7 @@ def _curves(calibration: Isotonic) -> Piece:
     return piece
 
 
-def _tables(calibration: Isotonic) -> tuple[NDArray[np.float64], ...]:
+def _tables(calibration: Isotonic) -> tuple[Floats, ...]:
     """Return thresholds, their values, and the slopes after them, each (l, a power of two)."""
     curves = calibration.curves_
     width = 1 << (max(len(x) for x, _ in curves) - 1).bit_length()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass import codes
+from manyclass._lib.arrays import Code, Floats
 from manyclass.combiners import coupling
 from manyclass.combiners.base import Combiner
 from manyclass.combiners.coupling.kernels.transposed import LOWEST
@@ -16,8 +17,6 @@ from manyclass.combiners.softmax import SimplifiedSoftmax, Softmax, TrainedSoftm
 from manyclass.onnx.elimination import solve_positive_definite, stationary
 from manyclass.onnx.graph import Graph, Piece, Unsupported
 
-Array = NDArray[np.float64]
-Code = NDArray[np.int8]
 ITERATIVE = (
     coupling.HastieTibshirani,
     coupling.KullbackLeibler,
@@ -26,7 +25,7 @@ ITERATIVE = (
 )
 
 
-def plan_combiner(combiner: Combiner, code: Code, weights: Array) -> Piece:
+def plan_combiner(combiner: Combiner, code: Code, weights: Floats) -> Piece:
     """Return the piece (l, n) -> (k, n) of a combiner; code (k, l), weights of columns (l,)."""
     if type(combiner) in _PLANS:
         return _PLANS[type(combiner)](combiner, code, weights)
@@ -54,7 +53,7 @@ def _both(graph: Graph, r: str, clipped: bool = True) -> str:
     return graph.call("Concat", r, graph.call("Sub", 1.0, r), axis=0)
 
 
-def _sides(code: Code) -> Array:
+def _sides(code: Code) -> Floats:
     """Return which entries of (r, 1 - r) are for each class, shape (k, 2 l)."""
     return np.hstack([code > 0, code < 0]).astype(np.float64)
 
@@ -62,11 +61,11 @@ def _sides(code: Code) -> Array:
 # ---------------------------------------------------------------- sums
 
 
-def _noniterative(combiner: Combiner, code: Code, weights: Array) -> Piece:
+def _noniterative(combiner: Combiner, code: Code, weights: Floats) -> Piece:
     return lambda graph, r: graph.normalised(graph.call("MatMul", _sides(code), _both(graph, r)))
 
 
-def _normalize(combiner: Combiner, code: Code, weights: Array) -> Piece:
+def _normalize(combiner: Combiner, code: Code, weights: Floats) -> Piece:
     single = code.shape[1] == 1  # two classes in one column
 
     def piece(graph: Graph, r: str) -> str:
@@ -75,7 +74,7 @@ def _normalize(combiner: Combiner, code: Code, weights: Array) -> Piece:
     return piece
 
 
-def _vote(combiner: Combiner, code: Code, weights: Array) -> Piece:
+def _vote(combiner: Combiner, code: Code, weights: Floats) -> Piece:
     """Count votes. In a tie the first class wins, not a random one."""
 
     def piece(graph: Graph, r: str) -> str:
@@ -88,7 +87,7 @@ def _vote(combiner: Combiner, code: Code, weights: Array) -> Piece:
     return piece
 
 
-def _pkpd(combiner: Combiner, code: Code, weights: Array) -> Piece:
+def _pkpd(combiner: Combiner, code: Code, weights: Floats) -> Piece:
     def piece(graph: Graph, r: str) -> str:
         inverses = graph.call("Div", 1.0, _both(graph, r))
         sums = graph.call("MatMul", _sides(code), inverses)
@@ -100,7 +99,7 @@ def _pkpd(combiner: Combiner, code: Code, weights: Array) -> Piece:
 # ---------------------------------------------------------------- soft-max of a linear function
 
 
-def _softmax(combiner: TrainedSoftmax, code: Code, weights: Array) -> Piece:
+def _softmax(combiner: TrainedSoftmax, code: Code, weights: Floats) -> Piece:
     signed, limits = combiner.weights_ * combiner.code_, combiner.limits_[:, None]
 
     def piece(graph: Graph, margins: str) -> str:
@@ -112,7 +111,7 @@ def _softmax(combiner: TrainedSoftmax, code: Code, weights: Array) -> Piece:
     return piece
 
 
-def _of_logits(coef: Array) -> Piece:
+def _of_logits(coef: Floats) -> Piece:
     """Soft-max of ``coef @ logit(r)``, coef of shape (k, l)."""
 
     def piece(graph: Graph, r: str) -> str:
@@ -123,7 +122,7 @@ def _of_logits(coef: Array) -> Piece:
     return piece
 
 
-def _logit(combiner: coupling.Logit, code: Code, weights: Array) -> Piece:
+def _logit(combiner: coupling.Logit, code: Code, weights: Floats) -> Piece:
     """Theta is the inverse Laplacian of the weights times the weighted sums of the logits.
 
     Column b of the code is e_i - e_j: the sums are ``code @ (weights * logits)``.
@@ -133,7 +132,7 @@ def _logit(combiner: coupling.Logit, code: Code, weights: Array) -> Piece:
     return _of_logits(np.linalg.solve(laplacian + weights.mean(), weighted))
 
 
-def _refregier_vallet(combiner: coupling.RefregierVallet, code: Code, weights: Array) -> Piece:
+def _refregier_vallet(combiner: coupling.RefregierVallet, code: Code, weights: Floats) -> Piece:
     """Theta of a child is that of its parent plus the logit of the child against it."""
     column_of = _column_of(code)
     coef = np.zeros(code.shape)
@@ -144,7 +143,7 @@ def _refregier_vallet(combiner: coupling.RefregierVallet, code: Code, weights: A
     return _of_logits(coef)
 
 
-def _tree_product(combiner: coupling.TreeProduct, code: Code, weights: Array) -> Piece:
+def _tree_product(combiner: coupling.TreeProduct, code: Code, weights: Floats) -> Piece:
     """Soft-max of the mean over trees of the sums of logarithms along paths."""
     trees = codes.find_trees(code)
     assert trees is not None, "check_code has passed"
@@ -173,7 +172,7 @@ def _column_of(code: Code) -> NDArray[np.int64]:
     return column_of
 
 
-def _wlw2(combiner: Combiner, code: Code, weights: Array) -> Piece:
+def _wlw2(combiner: Combiner, code: Code, weights: Floats) -> Piece:
     """Solve (Q + t ee') x = e and scale x, as ``couple_wlw2`` does.
 
     Q_ij = -r_ij r_ji is the same seen from both sides; Q_ii is the sum of r_si^2.
@@ -199,7 +198,7 @@ def _wlw2(combiner: Combiner, code: Code, weights: Array) -> Piece:
     return piece
 
 
-def _wlw1(combiner: Combiner, code: Code, weights: Array) -> Piece:
+def _wlw1(combiner: Combiner, code: Code, weights: Floats) -> Piece:
     """Stationary distribution of the chain whose rate from i to j is r_ji."""
     column_of, (k, n_columns) = _column_of(code), code.shape
     speaks_for_target = code.T[column_of, np.arange(k)] > 0
@@ -212,7 +211,7 @@ def _wlw1(combiner: Combiner, code: Code, weights: Array) -> Piece:
     return piece
 
 
-_PLANS: dict[type[Combiner], Callable[[Any, Code, Array], Piece]] = {
+_PLANS: dict[type[Combiner], Callable[[Any, Code, Floats], Piece]] = {
     coupling.HastieTibshiraniNonIterative: _noniterative,
     coupling.Logit: _logit,
     coupling.NonIterative: _noniterative,

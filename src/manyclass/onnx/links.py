@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Floats
 from manyclass.banks import CENTRED, LOG_ODDS, MARGIN, PROBABILITY, ScoreKind
-from manyclass.banks.kinds import SMALLEST_PROBABILITY
+from manyclass.banks.score_kinds import SMALLEST_PROBABILITY
 from manyclass.onnx.graph import Graph, Piece, Unsupported
 
-Array = NDArray[np.float64]
 
-
-def plan_linear(coef: Array, intercept: Array) -> Piece:
+def plan_linear(coef: Floats, intercept: Floats) -> Piece:
     """Return the piece (d, n) -> (m, n) of m linear functions."""
 
     def piece(graph: Graph, x: str) -> str:
@@ -21,7 +19,7 @@ def plan_linear(coef: Array, intercept: Array) -> Piece:
     return piece
 
 
-def affine(graph: Graph, coef: Array, x: str, constant: Array) -> str:
+def affine(graph: Graph, coef: Floats, x: str, constant: Floats) -> str:
     """Multiply and add, with Gemm.
 
     ONNX Runtime fuses MatMul with the transposition before it, and up to version 1.22 at least, the

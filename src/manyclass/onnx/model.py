@@ -25,8 +25,6 @@ from manyclass.onnx.score_ops import plan_scores
 if TYPE_CHECKING:
     import onnx
 
-LEAST_OPSET = 13  # the first one whose ReduceSum takes the axes as an input (ONNX operators)
-
 
 def to_onnx(
     model: Any, *, dtype: DTypeLike = np.float64, opset: int = 17, name: str = "manyclass"
@@ -137,12 +135,13 @@ class _Parts(NamedTuple):
         return self.least(graph, self.scaling(graph, p, columns, others))
 
 
-def _check_options(dtype: DTypeLike, opset: int, newest: int) -> None:
+def _check_options(dtype: DTypeLike, opset: int, newest: int, least: int = 13) -> None:
+    """Check dtype and opset; 13 is the first one whose ReduceSum takes the axes as an input."""
     if dtype is None or np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype must be np.float64 or np.float32, got {quoted(dtype)}.")
-    if not LEAST_OPSET <= opset <= newest:
+    if not least <= opset <= newest:
         raise ValueError(
-            f"opset must be from {LEAST_OPSET} to {newest}, the newest of the onnx that is "
+            f"opset must be from {least} to {newest}, the newest of the onnx that is "
             f"installed, got {quoted(opset)}."
         )
 

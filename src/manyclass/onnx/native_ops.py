@@ -61,7 +61,7 @@ def read_native(
 ) -> tuple[str, list[str]]:
     """Return the columns and the further class probabilities that a scaling reads.
 
-    See :func:`~manyclass.calibration.native_sources.sources`. Linear models have margins.
+    See :func:`~manyclass.calibration.native_evidence.sources`. Linear models have margins.
     """
     margins = scores(graph, x)
     sides = calibration(graph, margins)

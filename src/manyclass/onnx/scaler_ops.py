@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._lib.arrays import Floats
 from manyclass.onnx.graph import Graph, Piece, Unsupported
 
 Operations = list[tuple[str, Any]]
@@ -53,10 +53,10 @@ def plan_scaler(step: Any) -> Piece:
     return piece
 
 
-def _per_feature(graph: Graph, operand: NDArray[np.float64], x: str) -> str:
+def _per_feature(graph: Graph, operand: Floats, x: str) -> str:
     """Return one number per feature in a shape that goes with ``x``, (d, n).
 
-    That of a single feature is no constant: ONNX Runtime would join it to a product
+    That of a single feature is not a constant: ONNX Runtime would join it to a product
     thereafter, in single precision.
     """
     column = np.asarray(operand, dtype=np.float64)[:, None]

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Floats
+from manyclass.combiners.coupling.kernels.transposed import LOWEST
 from manyclass.onnx.graph import Graph, Piece, Unsupported
 from manyclass.scaling import Scaling, StructuredScaling, Temperature
-from manyclass.scaling.kernels.features import CLIP, LARGEST_LOG_ODDS
+from manyclass.scaling.kernels.features import LARGEST_LOG_ODDS
 from manyclass.scaling.temperature import FLOOR
 
-Array = NDArray[np.float64]
 ScalingPiece = Callable[[Graph, str, str, Sequence[str]], str]
 """Takes coupled probabilities (k, n), those of the columns (l, n), and further class probabilities
 (k, n) of the same samples; returns class probabilities (k, n)."""
@@ -32,7 +33,7 @@ def plan_scaling(scaling: Scaling | None) -> ScalingPiece:
     )
 
 
-def plan_least(least: Array) -> Piece:
+def plan_least(least: Floats) -> Piece:
     """Return the piece (k, n) -> (k, n) that mixes in the lower bounds of the classes."""
 
     def piece(graph: Graph, p: str) -> str:
@@ -100,7 +101,7 @@ def _centred_logarithms(graph: Graph, p: str, share: float, k: int) -> str:
 
 def _clipped_sides(graph: Graph, columns: str) -> str:
     """Return (r, 1 - r, 1), shape (2 l + 1, n): the last row is for classes with fewer columns."""
-    r = graph.clip(columns, CLIP, 1.0 - CLIP)
+    r = graph.clip(columns, LOWEST, 1.0 - LOWEST)
     one = graph.ones_like(graph.block(r, (0, 1)))
     return graph.call("Concat", r, graph.call("Sub", 1.0, r), one, axis=0)
 
@@ -112,7 +113,7 @@ def _log_odds(graph: Graph, both: str, n_columns: int) -> str:
 
 
 def _of_columns(
-    graph: Graph, both: str, log_odds: str, code: NDArray[np.int8], weights: Array
+    graph: Graph, both: str, log_odds: str, code: NDArray[np.int8], weights: Floats
 ) -> list[str]:
     """Return the weighted features of ``describe_columns``, each (k, n).
 

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.svm import SVC, NuSVC
 
 from manyclass import codes
+from manyclass._lib.arrays import Floats
 from manyclass.banks import Bank, ConstantModel, GroupBank, KernelBank, LinearBank, NativeBank
 from manyclass.banks.svm.groups import Group
 from manyclass.banks.svm.kernels import Kernel, LinearKernel, PolyKernel, RBFKernel, SigmoidKernel
@@ -18,8 +19,6 @@ from manyclass.learners.kernel_logistic.logistic_bank import KernelLogisticBank
 from manyclass.onnx.graph import Graph, Piece, Unsupported
 from manyclass.onnx.links import affine, plan_linear, plan_link
 from manyclass.onnx.native_ops import plan_native
-
-Array = NDArray[np.float64]
 
 
 def plan_scores(bank: Bank, code: NDArray[np.int8], n_features: int) -> Piece:
@@ -85,11 +84,11 @@ def _plan_kernel_machines(bank: Any, code: NDArray[np.int8], n_features: int) ->
     return piece
 
 
-def _dense(array: Any) -> Array:
+def _dense(array: Any) -> Floats:
     return array.toarray() if issparse(array) else np.asarray(array)
 
 
-def _columns(graph: Graph, kernel: Kernel, origin: Array | None, x: str) -> str:
+def _columns(graph: Graph, kernel: Kernel, origin: Floats | None, x: str) -> str:
     """Prepare the samples as :meth:`Kernel.columns` does: for rbf (x, 1, |x|^2)."""
     if not isinstance(kernel, RBFKernel):
         return x
@@ -99,7 +98,7 @@ def _columns(graph: Graph, kernel: Kernel, origin: Array | None, x: str) -> str:
 
 
 def _kernel_block(
-    graph: Graph, kernel: Kernel, origin: Array | None, group: Group, columns: str
+    graph: Graph, kernel: Kernel, origin: Floats | None, group: Group, columns: str
 ) -> str:
     """Return K(S, X) of the support vectors of a class, shape (support vectors, n)."""
     vectors = _dense(group.vectors)

@@ -7,19 +7,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._lib.arrays import Floats
 from manyclass._lib.extras import import_extra
 from manyclass._lib.messages import printable, shorten
 
-POINTS_PER_INCH = 72  # the definition of a point in typesetting on computers
-
 # M. Okabe, K. Ito (2008), Color universal design; without yellow, which is lost on white.
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
-# Shapes, so that nothing depends on colour; their number is no multiple of that of the colours.
+# Shapes, so that nothing depends on colour; their number is not a multiple of that of the colours.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 
 
@@ -114,7 +113,7 @@ def room(ax: Any, proportion: float | None = None) -> tuple[float, float]:
     width, height = box.width, box.height
     if proportion is not None:
         width, height = min(width, height / proportion), min(height, width * proportion)
-    points = POINTS_PER_INCH / ax.figure.dpi / size
+    points = 72 / ax.figure.dpi / size  # an inch has 72 points
     letter_width, line_height = 0.6, 1.25  # about, in sizes of the font
     return width * points / letter_width, height * points / line_height
 
@@ -129,13 +128,13 @@ def width_of(texts: Iterable[str], setting: Literal["axes.titlesize", "ytick.lab
     with warnings.catch_warnings():  # matplotlib warns of missing letters when it draws them
         warnings.simplefilter("ignore")
         sizes = [text_to_path.get_text_width_height_descent(t, font, False)[0] for t in texts]
-    return max(sizes, default=0.0) / POINTS_PER_INCH
+    return max(sizes, default=0.0) / 72
 
 
 # ---------------------------------------------------------------------- estimators
 
 
-def probabilities_of(estimator: Any, X: Any) -> NDArray[np.float64]:
+def probabilities_of(estimator: Any, X: Any) -> Floats:
     """Return the class probabilities of a fitted classifier."""
     check_is_fitted(estimator)
     if not hasattr(estimator, "predict_proba"):

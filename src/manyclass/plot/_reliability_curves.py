@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyclass._lib.arrays import Flags, Floats, Places
 from manyclass._lib.messages import quoted, some_quoted
 from manyclass.metrics import (
     Bins,
@@ -17,8 +17,6 @@ from manyclass.metrics import (
     calibration_error,
     wilson_interval,
 )
-
-Floats = NDArray[np.float64]
 
 
 class Reliability(NamedTuple):
@@ -42,7 +40,7 @@ class Measured(NamedTuple):
 
 
 def measure(
-    target: NDArray[np.intp],
+    target: Places,
     p: Floats,
     weight: Floats,
     *,
@@ -55,7 +53,7 @@ def measure(
     if strategy is None:
         strategy = "quantile" if judged is None else "variance"
 
-    def binned(stated: Floats, event: NDArray[np.bool_]) -> Bins:
+    def binned(stated: Floats, event: Flags) -> Bins:
         return bin_stated(stated, event, weight, n_bins, strategy)
 
     of_class = [binned(p[:, c], target == c) for c in range(p.shape[1])]

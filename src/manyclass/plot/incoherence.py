@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._lib.arrays import Floats
 from manyclass._lib.messages import some_quoted
 from manyclass.metrics import check_weight
 from manyclass.plot import _drawing as drawing
@@ -101,7 +102,7 @@ class IncoherenceDisplay:
         self.figure_ = self.ax_.figure
         # Where all is coherent, up to rounding, there is still an axis to draw.
         self.edges_ = np.linspace(0, max(values.max(), 1e-6), n_bins + 1)
-        self.densities_: dict[bool, NDArray[np.float64]] = {}
+        self.densities_: dict[bool, Floats] = {}
         self.patches_: dict[bool, Any] = {}
         for right in (True, False):
             self._draw_group(right, values[correct == right], weight[correct == right], kwargs)

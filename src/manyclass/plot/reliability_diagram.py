@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from manyclass._lib.arrays import Floats
 from manyclass._lib.messages import distinct_names
 from manyclass.metrics import Strategy, check_predictions
 from manyclass.plot import _drawing as drawing
-from manyclass.plot._reliability_curves import Floats, Reliability, judged_columns, measure
+from manyclass.plot._reliability_curves import Reliability, judged_columns, measure
 
 DIAGONAL = "perfectly calibrated"
-MOST_NAMED = 10  # a choice: of more curves, the legend names only the worst
-NAMED_OF_MORE = 5  # and so many of these
 LINE_STYLES = ("-", "--", ":", "-.")
 
 
@@ -143,6 +142,7 @@ class ReliabilityDisplay:
     def _draw_curves(self, name: str | None, kwargs: dict[str, Any]) -> None:
         from matplotlib.lines import Line2D
 
+        named = self._named()
         before, headings = _earlier(self.ax_)
         name = None if name is None else drawing.short_title(name)
         if self.class_names is None:
@@ -152,8 +152,7 @@ class ReliabilityDisplay:
             self.ax_.errorbar([], [], fmt=" ", label=drawing.legend_label(self._heading(name)))
             labels = self._class_labels()
             line = {"ls": LINE_STYLES[headings % len(LINE_STYLES)]}
-            styles = [_style(c) | line for c in range(MOST_NAMED)]
-        named = self._named()
+            styles = [_style(c) | line for c in range(len(named))]
         self.lines_: list[Any] = []
         self.bars_: list[Any] = []
         for c, reliability in enumerate(self.curves):
@@ -173,12 +172,12 @@ class ReliabilityDisplay:
         for bars in drawn.lines[2]:
             bars.set_alpha(0.5)
 
-    def _named(self) -> list[int]:
-        """Return the indices of the curves that the legend names."""
-        if len(self.curves) <= MOST_NAMED:
+    def _named(self, most: int = 10, worst: int = 5) -> list[int]:
+        """Return the indices of the curves that the legend names: all, or of many the worst."""
+        if len(self.curves) <= most:
             return list(range(len(self.curves)))
         errors = np.array([reliability.error for reliability in self.curves])
-        return sorted(np.argsort(-errors, kind="stable")[:NAMED_OF_MORE].tolist())
+        return sorted(np.argsort(-errors, kind="stable")[:worst].tolist())
 
     def _top_label(self, name: str | None) -> str:
         text = f"calibration error {self.curves[0].error:.3f}"
@@ -190,8 +189,9 @@ class ReliabilityDisplay:
         parts = [] if name is None else [name]
         if self.classwise_error is not None:
             parts.append(f"class-wise calibration\nerror {self.classwise_error:.3f}")
-        if len(self.curves) > MOST_NAMED:
-            parts.append(f"the {NAMED_OF_MORE} worst of {len(self.curves)}:")
+        n_named = len(self._named())
+        if n_named < len(self.curves):
+            parts.append(f"the {n_named} worst of {len(self.curves)}:")
         return "\n".join(parts) if parts else "calibration error"
 
     def _class_labels(self) -> list[str]:

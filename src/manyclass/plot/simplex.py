@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from manyclass._lib.arrays import Floats
 from manyclass._lib.messages import distinct_names
 from manyclass.combiners.coupling import couple
 from manyclass.metrics import check_predictions
@@ -17,7 +18,6 @@ from manyclass.plot import _drawing as drawing
 if TYPE_CHECKING:
     from manyclass.combiners.coupling import CouplingRule
 
-Floats = NDArray[np.float64]
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 MARGIN, HEIGHT = 0.12, 1.12  # around the triangle, and with it; its sides are 1. Chosen by eye

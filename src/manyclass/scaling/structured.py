@@ -19,11 +19,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.arrays import Code, Floats, Places
+from manyclass.scaling.input_checks import check_evidence, check_probabilities, check_training
 from manyclass.scaling.kernels.features import describe_columns, scale_rows
 from manyclass.scaling.matrix import fit_matrix
 from manyclass.scaling.pooling import RIDGE, fit_weights
 from manyclass.scaling.temperature import FLOOR, fit_temperature
-from manyclass.scaling.validation import check_evidence, check_probabilities, check_training
 
 # Ridge of the columns' effects, in units of k l / n. A choice among 0.1, 0.3 and 1 on random
 # splits of training parts: benchmarks/quality/choices.md.

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.arrays import Floats, Places
-from manyclass.scaling.validation import check_probabilities, check_training
+from manyclass.scaling.input_checks import check_probabilities, check_training
 
 # Spacing of float64 numbers at 1: smaller probabilities count as this much.
 FLOOR = 2.0**-52

@@ -23,7 +23,7 @@ class Needed(NamedTuple):
     """Which scores are needed."""
 
     enough: int | None = None
-    """No more folds are fitted after so many rows have been left out."""
+    """No more folds are fitted when this many rows have been left out."""
     all_rows: bool = False
     """Whether leave-one-out scores all rows, and not only enough for a calibration."""
     n_by_folds: int = 0
@@ -37,6 +37,8 @@ class ScoreSource(ABC):
     """A way to get out-of-sample scores of the training set."""
 
     gives_scores = True
+    refits = True
+    """Whether models are fitted again, without the rows that get scores."""
 
     def make_folds(
         self, X, y: Places, classes: NDArray, split_params: Mapping[str, Any], used: Flags
@@ -105,6 +107,8 @@ class LeaveOneOut(ScoreSource):
     Large training sets are scored in part: see
     :func:`~manyclass.scores.crossfit.calibration_rows`, also for the parameters.
     """
+
+    refits = False
 
     enough: int = 10_000
     of_a_class: int = 400

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
+from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
 Results = Mapping[str, Any]
-Sieve = Callable[[Rows], Rows]
+Sieve = Callable[[Places], Places]
 
 
 class Choice(BaseEstimator, ABC):
@@ -237,17 +236,17 @@ class SmallestC(Choice):
         return [*(partial(_least, x, slack=self.slack) for x in losses), partial(_smallest, C)]
 
 
-def _least(losses: Floats, rows: Rows, slack: float = 0.0) -> Rows:
+def _least(losses: Floats, rows: Places, slack: float = 0.0) -> Places:
     least = losses[rows].min()
     rounding = 1e-12 * max(1.0, abs(least))  # equal losses may be summed in different orders
     return rows[losses[rows] <= (1.0 + slack) * least + rounding]
 
 
-def _smallest(values: Floats, rows: Rows) -> Rows:
+def _smallest(values: Floats, rows: Places) -> Places:
     return rows[values[rows] == values[rows].min()]
 
 
-def _undominated(C: Floats, smoothness: Floats, rows: Rows) -> Rows:
+def _undominated(C: Floats, smoothness: Floats, rows: Places) -> Places:
     """Drop a row if another is at least as good in C and smoothness, and better in one."""
     c, s = C[rows], smoothness[rows]
     as_good = (c <= c[:, None]) & (s >= s[:, None])
@@ -266,7 +265,7 @@ class _Lattice:
             for axis, values in enumerate((C, smoothness)):
                 self.cells[rows, axis] = np.unique(values[rows], return_inverse=True)[1]
 
-    def best_neighbours(self, losses: Floats, rows: Rows) -> Rows:
+    def best_neighbours(self, losses: Floats, rows: Places) -> Places:
         """Return the rows whose neighbours have the smallest mean loss."""
         steps = np.abs(self.cells[rows, None] - self.cells).max(axis=2)
         near = (steps == 1) & (self.settings[rows, None] == self.settings) & ~np.isnan(losses)
@@ -313,7 +312,7 @@ def width_argument(gamma: str | None, sigma2: str | None) -> str | None:
 def _settings(cv_results: Results, names: Sequence[str]) -> NDArray[np.intp]:
     """Number the combinations of the parameters other than ``names``.
 
-    Values that are no numbers or strings are compared by identity: a grid holds each of them once.
+    Values that are not numbers or strings are compared by identity: a grid holds each of them once.
     """
     numbers: dict[frozenset[Any], int] = {}
     found = []

@@ -13,7 +13,7 @@ from sklearn.metrics import check_scoring
 from manyclass._lib.arrays import Floats, Places
 from manyclass.calibration.crossfitting import calibrate
 from manyclass.calibration.evidence import Evidence
-from manyclass.calibration.plan import Plan
+from manyclass.calibration.fit_plan import Plan
 from manyclass.scores.folds import folds_again
 
 # Parts of the rows, each of which is scaled by what the others tell. A choice: more parts chose no

@@ -14,12 +14,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from manyclass._lib.arrays import Floats
 from manyclass._lib.messages import quoted
 from manyclass.banks import MARGIN
 from manyclass.classifier import CoupledBase
 from manyclass.combiners.base import Combiner, own_copy, resolve
 from manyclass.combiners.coupling.base import warn_unconverged
-from manyclass.search.choices import Floats, Results, SmallestC
+from manyclass.search.choices import Results, SmallestC
 
 Rule = str | Combiner
 

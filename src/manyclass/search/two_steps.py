@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
 
+from manyclass._lib.arrays import Places
 from manyclass._lib.messages import quoted
-from manyclass.search.choices import Choice, Results, Rows, SmoothestBest, width_argument
+from manyclass.search.choices import Choice, Results, SmoothestBest, width_argument
 
 
 class TwoStepGridSearchCV(GridSearchCV):
@@ -206,9 +207,9 @@ class _SameFolds:
 
     def __init__(self, splitter):
         self.splitter = splitter
-        self.splits: list[tuple[Rows, Rows]] = []
+        self.splits: list[tuple[Places, Places]] = []
 
-    def split(self, X, y=None, **params) -> list[tuple[Rows, Rows]]:
+    def split(self, X, y=None, **params) -> list[tuple[Places, Places]]:
         self.splits = self.splits or list(self.splitter.split(X, y, **params))
         return self.splits
 

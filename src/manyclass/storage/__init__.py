@@ -2,7 +2,7 @@
 
 A file is a zip archive. It holds what :func:`skops.io.dump` writes, and a description,
 ``manyclass.json``, that can be read without loading the model. Classes of this package appear in
-it under stable identifiers; see :mod:`manyclass.storage.identifiers`.
+it under stable identifiers; see :mod:`manyclass.storage.trusted_types`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from manyclass._lib.extras import import_extra
 from manyclass._lib.files import StrPath, replace_file
 from manyclass._lib.messages import warn
-from manyclass.storage import _archive, identifiers
+from manyclass.storage import _archive
 from manyclass.storage._archive import MAX_BYTES
 from manyclass.storage._checks import (
     check_arrays,
@@ -35,7 +35,7 @@ from manyclass.storage._forms import Refused
 from manyclass.storage._parts import make_derived, without_derived
 from manyclass.storage._schema import NotLoaded
 from manyclass.storage._signature import check_signature, signed
-from manyclass.storage.identifiers import TRUSTED, full_name
+from manyclass.storage.trusted_types import TRUSTED, full_name, to_identifiers, to_places
 
 __all__ = ["SKOPS_TYPES", "TRUSTED", "load_model", "read_metadata", "save_model"]
 
@@ -94,9 +94,7 @@ def save_model(
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.writestr(_archive.DESCRIPTION, description)
     _warn_untrusted(_untrusted(skops, buffer, ()))
-    content = _archive.with_schema(
-        buffer.getvalue(), identifiers.to_identifiers, zipfile.ZIP_DEFLATED
-    )
+    content = _archive.with_schema(buffer.getvalue(), to_identifiers, zipfile.ZIP_DEFLATED)
     replace_file(path, content if key is None else signed(content, key))
 
 
@@ -158,7 +156,7 @@ def load_model(
         try:
             if key is not None:
                 check_signature(archive, key)
-            schema = _archive.checked_schema(archive, identifiers.to_places)
+            schema = _archive.checked_schema(archive, to_places)
             _check_trusted(_untrusted(skops, schema.without_content(), trusted))
             with schema.copy(archive, max_bytes, records=bool(trusted)) as copy:
                 model = _construct(skops, copy, trusted)
@@ -247,7 +245,7 @@ def _construct(skops, file: IO[bytes], trusted: Sequence[str]):
         except Exception as error:
             raise Refused(f"{_built(error)} cannot be made of its parts: {error}") from error
     if not isinstance(model, BaseEstimator):
-        raise Refused(f"it holds a {type(model).__name__}, which is no estimator")
+        raise Refused(f"it holds a {type(model).__name__}, which is not an estimator")
     for step in (
         check_shadows,
         check_sparse_parts,

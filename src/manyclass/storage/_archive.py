@@ -25,14 +25,13 @@ from manyclass._lib.messages import warn
 from manyclass.storage._forms import MALFORMED, Node, Refused
 from manyclass.storage._members import check_member
 from manyclass.storage._schema import named_members
-from manyclass.storage.identifiers import identifier
+from manyclass.storage.trusted_types import identifier
 
 FORMAT = 1
 """Number of the file format. It is raised when earlier releases cannot read new files."""
 DESCRIPTION = "manyclass.json"
 SCHEMA = "schema.json"  # skops names it so
 MAX_BYTES = 2**32  # a choice: 4 GB unpacked, more than a model in memory usually takes
-SPOOLED = 2**22  # a choice: smaller models (4 MB) are copied in memory, others on the disk
 # The schema of thousands of equal columns packs about 40 times. A text that packs more tightly than
 # PACKED times, and is larger than LEAST_TEXT bytes, is there to fill the memory. Choices.
 LEAST_TEXT, PACKED = 2**20, 100
@@ -131,7 +130,7 @@ def parse_description(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
         try:
             description = json.loads(text)
         except MALFORMED as error:
-            raise Refused(f"{DESCRIPTION} is no JSON: {error}") from None
+            raise Refused(f"{DESCRIPTION} is not JSON: {error}") from None
         _check_description(description)
     except Exception as error:
         raise damaged(path, error) from error
@@ -151,17 +150,17 @@ def _check_description(description: Any) -> None:
         "metadata": dict,
     }
     if not isinstance(description, dict):
-        raise Refused(f"{DESCRIPTION} is no dictionary")
+        raise Refused(f"{DESCRIPTION} is not a dictionary")
     for key, kind in kinds.items():
         value = description.get(key)
         if not isinstance(value, kind) or (kind is not dict and isinstance(value, bool)):
             raise Refused(f"{key!r} in {DESCRIPTION} is {str(value)[:40]!r}")
     texts = [*description["versions"].values(), *(description["features"] or ())]
     if not all(isinstance(text, str) for text in texts):
-        raise Refused(f"a version or a feature in {DESCRIPTION} is no text")
+        raise Refused(f"a version or a feature in {DESCRIPTION} is not text")
     _major(description["versions"].get("manyclass", ""))
     if not all(isinstance(label, plain) for label in description["classes"] or ()):
-        raise Refused(f"a class in {DESCRIPTION} is no number or text")
+        raise Refused(f"a class in {DESCRIPTION} is not a number or text")
 
 
 @dataclass(frozen=True)
@@ -182,15 +181,16 @@ class CheckedSchema:
 
     @contextmanager
     def copy(
-        self, archive: zipfile.ZipFile, max_bytes: int, *, records: bool
+        self, archive: zipfile.ZipFile, max_bytes: int, *, records: bool, in_memory: int = 2**22
     ) -> Iterator[IO[bytes]]:
         """Copy the members of an archive, each after a check, to a temporary file.
 
         The copy is what skops reads: it cannot change after the check. Only one member at a time
-        is in memory, unless all of them are small. For ``records`` see :func:`check_member`.
+        is in memory, unless all take less than ``in_memory`` bytes (a choice). For ``records`` see
+        :func:`check_member`.
         """
         left = max_bytes
-        with tempfile.SpooledTemporaryFile(max_size=SPOOLED) as file:
+        with tempfile.SpooledTemporaryFile(max_size=in_memory) as file:
             with zipfile.ZipFile(file, "w") as copy:
                 copy.writestr(SCHEMA, self.text)
                 for name, node in self.members.items():

@@ -141,7 +141,7 @@ def _takes_numbers(model) -> bool:
 
 def _predicts(model) -> bool:
     if type(model.n_features_in_) is not int:
-        raise Refused("the number of features is no whole number")
+        raise Refused("the number of features is not a whole number")
     if model.n_features_in_ > TRIED:
         return True
     row = np.zeros((1, model.n_features_in_))

@@ -32,7 +32,7 @@ class Refused(ValueError):
     """A part of a file that no stored model has; the message names the part."""
 
 
-def _need(valid: bool, what: str = "is no node of a stored model") -> None:
+def _need(valid: bool, what: str = "is not a node of a stored model") -> None:
     if not valid:
         raise Refused(what)
 
@@ -75,7 +75,7 @@ def _dictionary(node: Node) -> Children:
 
 def _single_value(node: Node) -> Children:
     value = json.loads(node["content"])
-    _need(not isinstance(value, list | dict), "is no single value")
+    _need(not isinstance(value, list | dict), "is not a single value")
     return []
 
 
@@ -101,7 +101,7 @@ def _sparse(node: Node) -> Children:
 def _dtype(node: Node) -> Children:
     array = node["content"]
     plain = array["__loader__"] == "NdArrayNode" and array["type"] == "numpy"
-    _need(plain, "is no type of an array")
+    _need(plain, "is not a type of an array")
     return [("content", array)]
 
 
@@ -141,7 +141,7 @@ def _random(form: Callable[[Node], Children]) -> Callable[[Node], Children]:
         try:
             return form(node)
         except MALFORMED:
-            raise Refused("is no valid state of a random generator") from None
+            raise Refused("is not a valid state of a random generator") from None
 
     return checked
 

@@ -43,9 +43,9 @@ def check_npy(name: str, data: bytes, *, records: bool = False) -> None:
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, _, dtype = read(file)
     except ValueError as error:
-        raise Refused(f"{name} is no array ({error})") from error
+        raise Refused(f"{name} is not an array ({error})") from error
     if not (_is_simple(dtype) or (records and _is_record(dtype))):
-        raise Refused(f"{name} holds elements of type {dtype.str}, which are no plain values")
+        raise Refused(f"{name} holds elements of type {dtype.str}, which are not plain values")
     size = dtype.itemsize
     for length in shape:
         size *= length
@@ -70,12 +70,12 @@ def _check_npz(name: str, data: bytes, most: int) -> None:
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except Exception as error:
-        raise Refused(f"{name} is no sparse matrix: {error}") from error
+        raise Refused(f"{name} is not a sparse matrix: {error}") from error
     with archive:
         members = archive.infolist()
         names = [member.filename.removesuffix(".npy") for member in members]
         if len(set(names)) < len(names) or not OF_SPARSE - {"_is_array"} <= set(names) <= OF_SPARSE:
-            raise Refused(f"{name} is no sparse matrix by rows or columns")
+            raise Refused(f"{name} is not a sparse matrix by rows or columns")
         if sum(member.file_size for member in members) > most:
             raise Refused(f"{name} would unpack to more bytes than the whole model may have")
         for member in members:

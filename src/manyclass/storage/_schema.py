@@ -41,9 +41,9 @@ def _parsed(text: bytes, n_nodes: int) -> Node:
     try:
         schema = json.loads(text)
     except MALFORMED as error:
-        raise Refused(f"the schema is no JSON: {error}") from None
+        raise Refused(f"the schema is not JSON: {error}") from None
     if not isinstance(schema, dict):
-        raise Refused("the schema is no node")
+        raise Refused("the schema is not a node")
     newest = import_module("skops.io._protocol").PROTOCOL
     protocol = schema.get("protocol")
     if type(protocol) is not int or not FIRST_PROTOCOL <= protocol <= newest:
@@ -84,10 +84,10 @@ class _Inspection:
         keys = ("__module__", "__class__", "__loader__")
         names = [node.get(key) for key in keys] if isinstance(node, dict) else [None]
         if not all(isinstance(name, str) for name in names) or names[2] not in FORMS:
-            raise Refused(f"{where} is no node of a stored model")
+            raise Refused(f"{where} is not a node of a stored model")
         identity = node.get("__id__")
         if identity is not None and type(identity) is not int:
-            raise Refused(f"{where} has an identity that is no whole number")
+            raise Refused(f"{where} has an identity that is not a whole number")
 
     def _check_file(self, node: Node, where: str) -> None:
         name = node["file"]

@@ -43,7 +43,7 @@ def alike(A, B):
 
 
 class Word:
-    """A sample that is no sequence."""
+    """A sample that is not a sequence."""
 
     def __init__(self, letters):
         self.letters = letters

@@ -24,8 +24,8 @@ from manyclass._lib.rows import take_rows, without_duplicates
 from manyclass._lib.sklearn import is_finite_array, n_samples
 from manyclass._lib.weights import column_sizes
 from manyclass.banks.base import Bank, ObjectiveTerms, Scorer
-from manyclass.banks.kinds import MARGIN, ScoreKind
 from manyclass.banks.limits import Limits
+from manyclass.banks.score_kinds import MARGIN, ScoreKind
 from manyclass.banks.svm.groups import (
     Adder,
     Chunk,

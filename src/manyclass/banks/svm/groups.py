@@ -92,7 +92,7 @@ class Group:
 
 
 def in_batches(chunks: list[Chunk], most: int) -> list[list[Chunk]]:
-    """Join chunks to batches of at most so many support vectors, but at least one chunk."""
+    """Join chunks to batches of at most ``most`` support vectors, but at least one chunk."""
     batches: list[list[Chunk]] = [[]]
     held = 0
     for group, part in chunks:

@@ -24,8 +24,8 @@ from manyclass.banks.svm.compiled.machines import (
     solve_columns,
 )
 
-# A choice: a machine that goes on from another may take so many times its steps, and as many per
-# sample.
+# A choice: a machine that goes on from another may take this many times its steps, and this many
+# more for each sample.
 PATIENCE = 10
 
 

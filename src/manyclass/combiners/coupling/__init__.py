@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from manyclass import codes
+from manyclass._lib.arrays import Floats
 from manyclass.combiners.base import Combination, resolve
 from manyclass.combiners.coupling.base import (
     CouplingRule,
@@ -65,7 +66,7 @@ def couple(
     full_output: Literal[False] = ...,
     *,
     n_jobs: int | None = ...,
-) -> NDArray[np.float64]: ...
+) -> Floats: ...
 @overload
 def couple(
     r: ArrayLike,
@@ -84,7 +85,7 @@ def couple(
     full_output: bool = False,
     *,
     n_jobs: int | None = None,
-) -> NDArray[np.float64] | Combination:
+) -> Floats | Combination:
     """Couple the probabilities of binary problems into class probabilities.
 
     Parameters

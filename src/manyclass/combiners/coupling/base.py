@@ -14,21 +14,21 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from manyclass import codes
+from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.jobs import check_n_jobs
 from manyclass._lib.messages import warn
 from manyclass.combiners.base import Combination, Combiner
 from manyclass.combiners.coupling.kernels.by_row import incoherence_of
 from manyclass.combiners.coupling.kernels.transposed import condense, find_outside
-from manyclass.combiners.ties import Array, Code
 
-Reader = Callable[[int, int], Array]
+Reader = Callable[[int, int], Floats]
 """Returns rows ``first`` to ``last`` as a validated (m, l) block."""
 
-Solver = Callable[[Array, Array, NDArray[np.int32], NDArray[np.bool_]], None]
+Solver = Callable[[Floats, Floats, NDArray[np.int32], Flags], None]
 """Couples a block: reads ``r`` (m, l); fills ``p`` (m, k) and, unless the rule has
 a closed form, ``iterations`` and ``converged``."""
 
-CheckingSolver = Callable[[Array, Array], bool]
+CheckingSolver = Callable[[Floats, Floats], bool]
 """Checks and couples a block of values as given into ``p``; returns False if it did not."""
 
 
@@ -51,7 +51,7 @@ class CouplingRule(Combiner):
         return True
 
     def check_identifiable(self, code: Code) -> None:
-        """Raise a ``ValueError`` if this rule needs a code that determines p, and this is none."""
+        """Raise a ``ValueError`` if this rule needs that the code determines p, and it does not."""
         if not self.needs_identifiable or rest_reader(code) is not None:
             return
         try:
@@ -62,8 +62,21 @@ class CouplingRule(Combiner):
                 "if columns are missing."
             ) from None
 
+    def check_determined(self, code: Code) -> None:
+        """Raise an error, or warn, if the code does not determine the class probabilities."""
+        if codes.is_identifiable(code):
+            return
+        self.check_identifiable(code)
+        k, n_columns = code.shape
+        warn(
+            f"code has {n_columns} columns for {k} classes, which do not determine the class "
+            f"probabilities: rule {self.key!r} chooses among the possible ones. They are better "
+            f"with {k - 1} or more columns. Pass code=lambda k: manyclass.codes.sparse_random(k, "
+            "n_columns=...), or another code."
+        )
+
     @abstractmethod
-    def prepare(self, code: Code, weights: Array) -> Solver:
+    def prepare(self, code: Code, weights: Floats) -> Solver:
         """Return the function that couples a block of rows under this code.
 
         Compute here, once, what depends only on the code and the weights.
@@ -77,7 +90,12 @@ class CouplingRule(Combiner):
         return None
 
     def combine(
-        self, values: Array, code: Code, weights: Array | None = None, *, n_jobs: int | None = None
+        self,
+        values: Floats,
+        code: Code,
+        weights: Floats | None = None,
+        *,
+        n_jobs: int | None = None,
     ) -> Combination:
         """Couple binary probabilities (n, l) into class probabilities (n, k)."""
         reader = read_columns(values), len(values)
@@ -187,7 +205,7 @@ def _check_limits(rule: CouplingRule) -> None:
         )
 
 
-def warn_unconverged(rule: Combiner, converged: NDArray[np.bool_]) -> None:
+def warn_unconverged(rule: Combiner, converged: Flags) -> None:
     """Give one warning for all rows that did not reach the rule's tolerance."""
     if converged.all():
         return
@@ -201,18 +219,7 @@ def warn_unconverged(rule: Combiner, converged: NDArray[np.bool_]) -> None:
     )
 
 
-def warn_undetermined(code: Code, rule: Combiner) -> None:
-    """Warn that the code does not determine the class probabilities."""
-    k, n_columns = code.shape
-    warn(
-        f"code has {n_columns} columns for {k} classes, which do not determine the class "
-        f"probabilities: rule {rule.key!r} chooses among the possible ones. They are better with "
-        f"{k - 1} or more columns. Pass code=lambda k: manyclass.codes.sparse_random(k, "
-        "n_columns=...), or another code."
-    )
-
-
-def check_weights(weights: ArrayLike | None, n_columns: int) -> Array:
+def check_weights(weights: ArrayLike | None, n_columns: int) -> Floats:
     """Return one positive weight per column, all ones when ``None``."""
     if weights is None:
         return np.ones(n_columns)
@@ -247,7 +254,7 @@ def column_lists(code: Code) -> tuple[NDArray[np.int64], ...]:
     return tuple(x.astype(np.int64) for x in (start, middle, classes[order]))
 
 
-def pair_reader(code: Code) -> tuple[Callable, NDArray[np.intp]] | None:
+def pair_reader(code: Code) -> tuple[Callable, Places] | None:
     """Return how to bring the columns of a one-vs-one code into canonical order and sign.
 
     Returns a function that maps a block, and the order for the weights; None for other codes.
@@ -259,7 +266,7 @@ def pair_reader(code: Code) -> tuple[Callable, NDArray[np.intp]] | None:
     return _reader(order, flip), order
 
 
-def rest_reader(code: Code) -> tuple[Callable, NDArray[np.intp]] | None:
+def rest_reader(code: Code) -> tuple[Callable, Places] | None:
     """Do the same for one-vs-rest codes of three classes or more: column i is that of class i."""
     k, n_columns = code.shape
     if k != n_columns or k < 3 or not codes.is_dense(code):
@@ -272,11 +279,11 @@ def rest_reader(code: Code) -> tuple[Callable, NDArray[np.intp]] | None:
     return _reader(order, flip[order]), order
 
 
-def _reader(order: NDArray[np.intp], flip: NDArray[np.bool_]) -> Callable[[Array], Array]:
+def _reader(order: Places, flip: Flags) -> Callable[[Floats], Floats]:
     """Return the function that orders the columns of a block, and turns the sides of some."""
     unchanged = not flip.any() and (order == np.arange(len(order))).all()
 
-    def canonical(r: Array) -> Array:
+    def canonical(r: Floats) -> Floats:
         if unchanged:
             return r
         r = r.take(order, axis=1)  # by rows, as kernels read it; r[:, order] would be by columns
@@ -289,7 +296,7 @@ def _reader(order: NDArray[np.intp], flip: NDArray[np.bool_]) -> Callable[[Array
 def read_columns(r: NDArray) -> Reader:
     """Read blocks of binary probabilities (n, l) of any dtype and memory layout."""
 
-    def read(first: int, last: int) -> Array:
+    def read(first: int, last: int) -> Floats:
         block = _as_block(r[first:last])
         place = find_outside(block)
         if place >= 0:
@@ -307,7 +314,7 @@ def read_pairs(r: NDArray, slack: float = 1e-6) -> Reader:
     """
     k = r.shape[1]
 
-    def read(first: int, last: int) -> Array:
+    def read(first: int, last: int) -> Floats:
         square = _as_block(r[first:last])
         block = np.empty((len(square), k * (k - 1) // 2))
         place = condense(square, block, slack)
@@ -331,7 +338,7 @@ def read_pairs(r: NDArray, slack: float = 1e-6) -> Reader:
     return read
 
 
-def _as_block(rows: NDArray) -> Array:
+def _as_block(rows: NDArray) -> Floats:
     """Return a writable C-ordered float64 block, the only type that kernels are compiled for."""
     block = np.ascontiguousarray(rows, dtype=np.float64)
     return block if block.flags.writeable else block.copy()

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from manyclass import codes
+from manyclass._lib.arrays import Code, Floats
 from manyclass._lib.messages import quoted
 from manyclass.codes.checks import check_integer
 from manyclass.combiners.base import register
 from manyclass.combiners.coupling.base import CouplingRule, Solver, column_lists, pair_reader
 from manyclass.combiners.coupling.kernels import by_block, by_row
 from manyclass.combiners.coupling.kernels.conjugate_gradients import couple_wlw2_gradients
-from manyclass.combiners.ties import Array, Code, Seed, as_seed, break_ties
+from manyclass.combiners.ties import Seed, as_seed, break_ties
 
 
 class PairwiseRule(CouplingRule):
@@ -25,10 +26,10 @@ class PairwiseRule(CouplingRule):
     accepts = "one-vs-one"
 
     @abstractmethod
-    def prepare_pairs(self, k: int, weights: Array) -> Solver:
+    def prepare_pairs(self, k: int, weights: Floats) -> Solver:
         """Return the solver for pairs in the order of :func:`manyclass.codes.one_vs_one`."""
 
-    def prepare(self, code: Code, weights: Array) -> Solver:
+    def prepare(self, code: Code, weights: Floats) -> Solver:
         """Return a solver that brings the columns into canonical order first."""
         reader = pair_reader(code)
         assert reader is not None, "check_code has passed"
@@ -132,7 +133,7 @@ class HastieTibshirani(PairwiseRule):
 
 
 def newton_solver(
-    k: int, weights: Array, tol: float, max_iter: int, block_steps: int = 12
+    k: int, weights: Floats, tol: float, max_iter: int, block_steps: int = 12
 ) -> Solver:
     """Return a solver by Newton's method.
 

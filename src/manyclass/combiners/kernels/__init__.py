@@ -1,1 +1,1 @@
-"""Compiled functions of the combiners that are no coupling rules."""
+"""Compiled functions of the combiners that are not coupling rules."""

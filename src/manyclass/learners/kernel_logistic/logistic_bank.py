@@ -17,7 +17,7 @@ from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.messages import warn
 from manyclass._lib.rows import take_part, without_duplicates
 from manyclass.banks.base import Bank, ObjectiveTerms, Scorer, Untrusted
-from manyclass.banks.kinds import ScoreKind
+from manyclass.banks.score_kinds import ScoreKind
 from manyclass.banks.svm.bank import KernelBank
 from manyclass.banks.svm.fit import sparse_duals
 from manyclass.banks.svm.kernels import Kernel

@@ -14,10 +14,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass._lib.arrays import Code, Flags, Floats, Places
-from manyclass._lib.restoring import unchanged_on_error
 from manyclass._lib.rows import without_duplicates
 from manyclass._lib.sklearn import check_sample_weight, in_known_numbers, n_samples
-from manyclass.banks.kinds import ScoreKind
+from manyclass._lib.unchanged_on_error import unchanged_on_error
+from manyclass.banks.score_kinds import ScoreKind
 from manyclass.banks.svm.gamma import scale_gamma
 from manyclass.banks.svm.kernels import KERNELS, Kernel, resolve_kernel
 from manyclass.learners._binary import BinaryMixin, check_two

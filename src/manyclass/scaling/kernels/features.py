@@ -10,10 +10,9 @@ import numpy as np
 
 from manyclass._lib.compiled import fused_kernel, part
 from manyclass._lib.compiled.exponential import exponential, logarithm
+from manyclass.combiners.coupling.kernels.transposed import LOWEST
 from manyclass.scaling.temperature import FLOOR
 
-# Column probabilities are clipped to [CLIP, 1 - CLIP], as the coupling rules do.
-CLIP = 1e-7
 # Largest log-odds of a column (METHODS: a choice). Beyond it, scores tell no more about classes.
 LARGEST_LOG_ODDS = 8.0
 # Factors after which a product becomes a logarithm: 40 factors of 1e-7 are above 1e-300.
@@ -51,7 +50,7 @@ def _describe(r, first, rows, start, columns, sides, clipped, odds, found, produ
     """Do this for a block of rows, transposed."""
     for b in range(r.shape[1]):
         for s in range(rows):
-            clipped[b, s] = min(max(r[first + s, b], CLIP), 1.0 - CLIP)
+            clipped[b, s] = min(max(r[first + s, b], LOWEST), 1.0 - LOWEST)
         for s in range(rows):
             log_odds = logarithm(clipped[b, s] / (1.0 - clipped[b, s]))
             odds[b, s] = min(max(log_odds, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)

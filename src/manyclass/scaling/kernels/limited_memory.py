@@ -1,4 +1,8 @@
-"""L-BFGS for the matrix of a scaling: products by BLAS, everything else in plain loops."""
+"""L-BFGS for the matrix of a scaling: products by BLAS, everything else in plain loops.
+
+With scipy's L-BFGS-B and numpy the search takes longer, to the same minimum: 7.9 ms instead of
+4.3 ms for 1797 digits, 149 ms instead of 113 ms for 2958 rows of letter (processor time).
+"""
 
 from __future__ import annotations
 

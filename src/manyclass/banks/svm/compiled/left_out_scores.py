@@ -12,14 +12,14 @@ from manyclass.banks.svm.compiled.span_formula import squared_spans
 # A choice: a coefficient above this share of its bound C counts as at the bound. The solver sets
 # those to C exactly; copies and weights leave rounding.
 AT_BOUND = 1.0 - 1e-6
-# A choice: a span is doubtful, too, if all other samples at their bound would change by so much:
-# they would become free.
+# A choice: a span is also doubtful if the scores of all other samples at their bound would change
+# by this much, because these would become free.
 DRAGGED = 0.2
-# A choice: all machines of a column without one sample take together at most so many times the
-# steps that one of them may take. Then doubtful spans stay.
+# A choice: the machines of a column, each without one sample, take together at most this many times
+# the steps that one of them may take. After that, doubtful spans stay.
 MOST_PATIENCE = 10
-# A choice: the solver stops at so many times ``tol`` without a sample. With the default, scores are
-# then wrong by 0.01, where they have changed by more than 1, and it takes half the steps.
+# A choice: without a sample, the solver stops at this many times ``tol``. With the default, scores
+# are then wrong by 0.01, where they have changed by more than 1, and it takes half the steps.
 ROUGHER = 10.0
 
 
@@ -28,7 +28,7 @@ def leave_each_out(rows, side, bound, a, g, which, share, doubtful, tol, max_ite
     """Set the scores of members as if each had been left out: by its span, or by the solver.
 
     ``which`` are the members; ``share`` is the part of each bound that remains: that of copies.
-    A span is doubtful if the score would change by so much.
+    A span is doubtful if the score would change by at least ``doubtful``.
     The counts are how many scores the solver found, how many spans were negative, and of how many.
     """
     lower, upper = limits(side, bound)

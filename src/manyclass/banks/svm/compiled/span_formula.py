@@ -22,7 +22,7 @@ from manyclass.banks.svm.compiled.kernel_rows import get_row
 # A choice, relative to the kernel's diagonal, since duplicates make the kernel singular. It leaves
 # squared spans six digits; see ROUNDING.
 RIDGE = 1e-10
-# A squared span may be negative by so much, relative to K(x, x) or its mean. Duplicates give A
+# A squared span may be negative by this much, relative to K(x, x) or its mean. Duplicates give A
 # a condition number of 1 / RIDGE and more, hence errors of 1e-6; kernels that are not positive
 # definite give squared spans of order -1.
 ROUNDING = 1e-4

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from manyclass.scaling.rare import least_probabilities, raise_to
+from manyclass.scaling.lower_bounds import least_probabilities, raise_to
 
 quick = settings(deadline=None, max_examples=20)
 seeds = st.integers(0, 2**32 - 1)

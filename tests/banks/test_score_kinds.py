@@ -8,7 +8,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from manyclass.banks import LOG_ODDS
-from manyclass.banks.kinds import SMALLEST_PROBABILITY
+from manyclass.banks.score_kinds import SMALLEST_PROBABILITY
 
 X, Y = np.array([[0.0], [1.0], [10.0], [11.0]]), np.array([0, 0, 1, 1])
 NEW = np.array([[-50.0], [-20.0], [0.5], [10.5], [40.0]])

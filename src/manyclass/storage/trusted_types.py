@@ -1,4 +1,4 @@
-"""Stable names of the classes in stored models.
+"""The types that a stored model may contain, and their stable names.
 
 A stored model names a class of this package by an identifier such as ``manyclass.CoupledSVC``, not
 by the module that holds the class. So a class may move to another file, and old models still load.
@@ -17,8 +17,8 @@ from typing import Any
 import manyclass
 from manyclass.app.columns import DaysSince1970
 from manyclass.banks.base import Bank, ConstantModel, PairwiseModel
-from manyclass.banks.kinds import ScoreKind
 from manyclass.banks.prefit import PrefitModel
+from manyclass.banks.score_kinds import ScoreKind
 from manyclass.banks.svm import groups
 from manyclass.banks.svm.kernels import Kernel
 from manyclass.batches import Stream
@@ -182,7 +182,7 @@ def to_places(schema: bytes) -> bytes:
 def _translate(schema: bytes, replace: Callable[[Place], Place]) -> bytes:
     """Replace the place of a class in every node of a schema.
 
-    In a node both names are strings. A dict of the user's that has these keys is no node: its
+    In a node both names are strings. A dict of the user's that has these keys is not a node: its
     values are nodes themselves.
     """
     tree = json.loads(schema)

@@ -2,7 +2,7 @@
 
 It gives three things: its class probabilities; the probabilities of each class against the rest by
 a sigmoid of its scores, normalised; and the same as k further columns. The second differs from the
-first where a learner's scores are no log-probabilities, or poor ones.
+first where a learner's scores are not log-probabilities, or poor ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from manyclass._lib.arrays import Code, Floats, Places
 from manyclass.banks import MARGIN, ScoreKind
 from manyclass.calibration.base import Calibration
 from manyclass.calibration.crossfitting import left_out_probabilities
-from manyclass.scaling.validation import normalised
+from manyclass.scaling.input_checks import normalised
 from manyclass.scores.out_of_sample import OutOfSampleScores
 
 

@@ -11,7 +11,7 @@ from manyclass import codes
 from manyclass.banks import LOG_ODDS, MARGIN
 from manyclass.calibration import Sigmoid
 from manyclass.calibration.crossfitting import calibrate
-from manyclass.calibration.native_sources import NativeEvidence, code_of_sources, sources
+from manyclass.calibration.native_evidence import NativeEvidence, code_of_sources, sources
 from manyclass.scores.out_of_sample import DenseScores
 
 RNG = np.random.RandomState(0)

@@ -19,8 +19,8 @@ from manyclass.banks import (
 )
 from manyclass.calibration import CALIBRATIONS, Beta, Calibration, Isotonic, Sigmoid, Unchanged
 from manyclass.combiners.base import Combiner
-from manyclass.scaling import Scaling, StructuredScaling, Temperature, resolve_scaling
-from manyclass.scores.sources import LeaveOneOut, NoScores, ScoreSource, resolve_cv
+from manyclass.scaling import Scaling, StructuredScaling, resolve_scaling
+from manyclass.scores.sources import NoScores, ScoreSource, resolve_cv
 
 
 class Plan(NamedTuple):
@@ -54,17 +54,14 @@ def make_plan(
     cv,
     scaling,
     with_native=False,
-    most_structured: int = 2000,
+    native_pays: bool = True,
 ) -> Plan:
     """Check the parameters of a classifier and return what has to be fitted.
 
-    The first keywords are parameters of :class:`CoupledClassifier`. With more than
-    ``most_structured`` classes, "auto" scales by a temperature: the search for a matrix holds 40
-    of them, which is 1.3 GB for 2000 classes.
+    The first keywords are parameters of :class:`CoupledClassifier`. ``with_native="auto"`` also
+    depends on whether the learner's own model pays for this code.
     """
-    scaled = resolve_scaling(scaling)
-    if isinstance(scaling, str) and scaling == "auto" and n_classes > most_structured:
-        scaled = Temperature
+    scaled = resolve_scaling(scaling, n_classes)
     named = isinstance(with_native, str) and with_native == "auto"
     if not (named or isinstance(with_native, bool | np.bool_)):
         raise ValueError(f"with_native must be 'auto', True or False, got {quoted(with_native)}.")
@@ -90,7 +87,7 @@ def make_plan(
         source = NoScores()
     pooled = scaled is StructuredScaling and source.gives_scores and with_native
     if pooled and named:
-        pooled = _pools_well(estimator) and not isinstance(source, LeaveOneOut)
+        pooled = native_pays and source.refits and _pools_well(estimator)
     return Plan(kind, methods, scaled, only_scaled, source, bool(pooled))
 
 
@@ -127,7 +124,7 @@ def _candidates(
 
 
 def _no_calibration(estimator, combiner: Combiner, calibration, cv) -> str:
-    """Return the message for scores that are no probabilities and would not be calibrated."""
+    """Return the message for scores that are not probabilities and would not be calibrated."""
     remedy = "Use calibration='sigmoid' with cv=5"
     if hasattr(estimator, "predict_proba"):
         return (
