@@ -31,24 +31,39 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC, LinearSVC
 
 from fuzz.arrays import Rng, chance, one_of
-from manyclass import CoupledClassifier, CoupledSVC
+from manyclass import CoupledClassifier, CoupledSVC, CoupledSVCCV
+from manyclass.codes import ClassTrees, Hierarchy, QAry
+from manyclass.combiners.srm_drm import DynamicReliabilityDecoder
 from manyclass.decisions import DecisionClassifier
+from manyclass.learners import (
+    BinnedNaiveBayes,
+    BoostedNaiveBayes,
+    KernelLogisticRegression,
+    PairwiseNeighbors,
+    ThresholdOptimized,
+)
 from manyclass.storage import load_model, save_model
 from manyclass.storage._forms import Refused
 
 X, y = load_iris(return_X_y=True)
+six = 2 * y + np.arange(len(y)) % 2  # classes
 ODD: tuple[Any, ...] = (
     None, True, 0, -1, 1, 7, 2**31, 2**70, 0.5, -1e308, "", "x", "__dict__", [], {}, [[]],
     {"__array_interface__": 1}, "9" * 50,
 )  # fmt: skip
+ODD_VALUES = ("0", "-1", "1", "2", "7", "4611686018427387904", "1e308", "-0.5", "NaN", "Infinity",
+              "true", "null", '"x"', '"auto"')  # fmt: skip
 ODD_NUMBERS = (0.0, -1.0, 1e308, -1e308, np.nan, np.inf, -np.inf, 5e-324, 2.0**31)
-
-
 N_FEATURES = 2000
 """Of the model with the largest arrays."""
 SECONDS = 1.0
@@ -69,22 +84,45 @@ class Report(NamedTuple):
 @cache
 def models() -> tuple[dict[str, bytes], ...]:
     """Return the members of some stored models."""
-    kinds = [
-        CoupledSVC(),
-        CoupledSVC(kernel="linear", calibration="isotonic", scaling="temperature"),
-        CoupledClassifier(LogisticRegression(max_iter=500), code="one-vs-rest", cv=3),
-        CoupledClassifier(GaussianNB(), code="native", calibration="beta", cv=3),
-        CoupledClassifier(GaussianNB(), random_state=np.random.RandomState(0), cv=3),
-        DecisionClassifier(CoupledSVC(), cost=np.ones((3, 3)) - np.eye(3)),
-        CoupledClassifier(GaussianNB(), calibration=None, scaling=None, cv=None),  # of N_FEATURES
+    small = {"random_state": 0, "cv": 3}
+    kinds: list[tuple[Any, Any]] = [
+        (CoupledSVC(), y),
+        (CoupledSVC(kernel="linear", calibration="isotonic", scaling="temperature"), y),
+        (CoupledClassifier(LogisticRegression(max_iter=500), code="one-vs-rest", cv=3), y),
+        (CoupledClassifier(GaussianNB(), code="native", calibration="beta", cv=3), y),
+        (CoupledClassifier(GaussianNB(), random_state=np.random.RandomState(0), cv=3), y),
+        (DecisionClassifier(CoupledSVC(), cost=np.ones((3, 3)) - np.eye(3)), y),
+        (CoupledSVCCV(Cs=2, gammas=2), y),
+        (CoupledClassifier(GaussianNB(), code=ClassTrees(n_trees=2), **small), six),
+        (CoupledClassifier(GaussianNB(), code=QAry(3, n_trees=1), **small), six),
+        (CoupledClassifier(GaussianNB(), code=Hierarchy([[0, 1], [2, [3, 4, 5]]]), **small), six),
+        (CoupledClassifier(FrozenEstimator(GaussianNB().fit(X, y)), code="native"), y),
+        (CoupledClassifier(PairwiseNeighbors(), cv=3), y),
+        (CoupledClassifier(KNeighborsClassifier(3), cv=3, with_native=True), y),
+        (CoupledClassifier(KernelLogisticRegression(), cv="loo"), y),
+        (CoupledClassifier(BoostedNaiveBayes(), combiner="softmax", **small), y),
+        (CoupledClassifier(BinnedNaiveBayes(), combiner="logit", **small), y),
+        (CoupledClassifier(ThresholdOptimized(LinearSVC()), combiner="max-wins", **small), y),
+        (
+            CoupledClassifier(
+                LinearSVC(),
+                code="one-vs-rest",
+                combiner=DynamicReliabilityDecoder(n_neighbors=5),
+                **small,
+            ),
+            y,
+        ),
+        (CoupledClassifier(make_pipeline(KMeans(4, n_init=1), SVC()), **small), y),
+        # the last has arrays of N_FEATURES
+        (CoupledClassifier(GaussianNB(), calibration=None, scaling=None, cv=None), y),
     ]
     found = []
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
-        for model in kinds:
-            rows = np.tile(X, N_FEATURES // 4) if model is kinds[-1] else X
-            save_model(model.fit(rows, y), path := Path(folder) / "m.skops")
-            load_model(path).predict_proba(rows)  # reads the compiled code that all files need
+        for model, labels in kinds:
+            rows = np.tile(X, N_FEATURES // 4) if model is kinds[-1][0] else X
+            save_model(model.fit(rows, labels), path := Path(folder) / "m.skops")
+            _check_answers(load_model(path))  # reads the compiled code that all files need
             with zipfile.ZipFile(path) as archive:
                 found.append({name: archive.read(name) for name in archive.namelist()})
     return tuple(found)
@@ -93,7 +131,7 @@ def models() -> tuple[dict[str, bytes], ...]:
 def load_crafted(rng: Rng) -> Report:
     """``load_model`` of a changed file, and a prediction."""
     members = dict(models()[int(rng.integers(len(models())))])
-    changes = (change_schema, change_schema, change_array, change_description, change_members)
+    changes = (change_schema, change_value, change_array, change_description, change_members)
     for _ in range(int(rng.integers(1, 4))):
         with suppress(
             KeyError, ValueError, AttributeError
@@ -150,13 +188,14 @@ def _check_answers(model: Any) -> None:
     if n_features > N_FEATURES:  # no row fits
         return
     rows = np.resize(X[::30], (5, n_features))
-    try:
-        p = model.predict_proba(rows)
-    except ValueError as error:
-        if "scores are NaN" in str(error):  # of numbers that overflow; the error names them
-            return
-        raise
-    check_probabilities(p, (len(rows), len(model.classes_)))
+    if hasattr(model, "predict_proba"):
+        try:
+            p = model.predict_proba(rows)
+        except ValueError as error:
+            if "scores are NaN" in str(error):  # of numbers that overflow; the error names them
+                return
+            raise
+        check_probabilities(p, (len(rows), len(model.classes_)))
     if len(model.predict(rows)) != len(rows):
         raise AssertionError("labels are missing")
 
@@ -187,6 +226,15 @@ def change_schema(rng: Rng, members: dict[str, bytes]) -> None:
         members["schema.json"] = json.dumps(schema).encode()
     except (ValueError, RecursionError):  # it contains itself, which JSON cannot say
         pass
+
+
+def change_value(rng: Rng, members: dict[str, bytes]) -> None:
+    """Change a number or a text of the schema, such as a size or the name of a method."""
+    schema = json.loads(members["schema.json"])
+    values = [node for node, key in _places(schema) if key == "content" and "is_json" in node]
+    if values:
+        values[int(rng.integers(len(values)))]["content"] = one_of(rng, *ODD_VALUES)
+    members["schema.json"] = json.dumps(schema).encode()
 
 
 def _places(tree: Any):
@@ -238,7 +286,7 @@ def _renumbered(rng: Rng, data: bytes) -> bytes:
     array = np.load(io.BytesIO(data))
     if array.size == 0 or array.dtype.kind not in "fiub":
         return data
-    values = ODD_NUMBERS if array.dtype.kind == "f" else (0, 1, -1, 7, 127, -128)
+    values = ODD_NUMBERS if array.dtype.kind == "f" else (0, 1, -1, 7, 127, -128, 2**31 - 1, 2**40)
     places = slice(None) if chance(rng, 0.2) else int(rng.integers(array.size))
     with np.errstate(all="ignore"):
         array.reshape(-1)[places] = np.array(one_of(rng, *values)).astype(array.dtype)

@@ -183,7 +183,13 @@ class TestSampleWeight:
     @every_model
     @pytest.mark.parametrize(
         ("weight", "message"),
-        [(-1.0, "[Nn]egative"), (np.nan, "NaN"), (np.inf, "infinity"), (0.0, "non-zero")],
+        [
+            (-1.0, "[Nn]egative"),
+            (np.nan, "NaN"),
+            (np.inf, "infinity"),
+            (0.0, "non-zero"),
+            (1e308, "sample_weight.* is as large as"),
+        ],
     )
     def test_what_is_no_weight_is_refused(self, model, weight, message):
         with pytest.raises(ValueError, match=message):

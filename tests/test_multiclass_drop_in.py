@@ -179,3 +179,12 @@ def test_gamma_is_resolved_on_all_rows_and_in_a_pipeline_on_those_of_the_column(
     column = CoupledClassifier(make_pipeline(SVC()), **QUICK).fit(X, y).estimators_[0]
     assert_allclose(column.decision_function(X), -pair.decision_function(X), atol=1e-2)
     assert abs(whole.bank_.scores(X)[:, 0] + pair.decision_function(X)).max() > 0.05
+
+
+@pytest.mark.parametrize("learner", [LogisticRegression(), LinearSVC()])
+def test_coefficients_of_linear_models_are_read_only(learner):
+    """They are copies: a written number would be ignored."""
+    model = CoupledClassifier(learner, **QUICK).fit(X, y)
+    for name in ("coef_", "intercept_"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(model.estimators_[0], name)[...] = 99.0

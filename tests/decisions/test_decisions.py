@@ -689,6 +689,15 @@ class TestDecisionClassifier:
                 model.fit(X, names, importance=-weight)
 
 
+def test_zero_rows_are_answered():
+    model = DecisionClassifier(LogisticRegression(max_iter=500), reject_cost=0.1)
+    coupled = DecisionClassifier(CoupledClassifier(LinearSVC()), target_prior=[0.2, 0.3, 0.5])
+    assert coupled.fit(X, y).predict(X[:0]).shape == (0,)
+    assert coupled.predict_proba(X[:0]).shape == (0, 3)
+    with pytest.raises(ValueError, match="required by LogisticRegression"):
+        model.fit(X, y).predict(X[:0])
+
+
 def test_differences_of_costs_that_overflow():
     assert decide([[0.9, 0.1]], [[1e308, -1e308], [-1e308, 1e308]])[0] == 1
     largest = np.full((2, 2), 1.7e308)

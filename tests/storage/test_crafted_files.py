@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
+from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
 
 from fuzz import stored_models
 from manyclass import CoupledClassifier, CoupledSVC
@@ -306,11 +308,28 @@ class TestArrays:
         with pytest.raises(ValueError, match=message):
             load_model(tmp_path / "m.skops")
 
+    @pytest.mark.parametrize("outside", [False, True])
+    def test_parts_of_pipelines_are_tried(self, outside, tmp_path):
+        """Rows of a pipeline may be anything: then the scores of a row are combined."""
+        model = CoupledClassifier(make_pipeline(GaussianNB()) if outside else GaussianNB())
+        model.fit(X, y).code_[0, 0] = 0
+        save_model(model if outside else make_pipeline(model), tmp_path / "m.skops")
+        with pytest.raises(ValueError, match="the parts of CoupledClassifier do not fit"):
+            load_model(tmp_path / "m.skops")
+
     def test_decisions_are_tried(self, tmp_path):
         model = DecisionClassifier(CoupledSVC(), cost=1.0 - np.eye(4)).fit(X, y)
         model.cost_ = np.ones(3)
         save_model(model, tmp_path / "m.skops")
         with pytest.raises(ValueError, match="the parts of DecisionClassifier do not fit"):
+            load_model(tmp_path / "m.skops")
+
+    def test_centres_have_the_features_of_rows(self, tmp_path):
+        """KMeans reads as many numbers of each centre as a row has."""
+        model = KMeans(2, n_init=1).fit(X)
+        model.cluster_centers_ = np.ones((2, 1))
+        save_model(make_pipeline(model), tmp_path / "m.skops")
+        with pytest.raises(ValueError, match="the arrays of KMeans do not fit each other"):
             load_model(tmp_path / "m.skops")
 
     @pytest.mark.parametrize("number", [np.nan, np.inf])

@@ -45,6 +45,13 @@ def check_sample_weight(sample_weight, X, *, allow_all_zero: bool = False) -> ND
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if len(weights) and not weights.any():
         raise ValueError("sample_weight must have at least one non-zero number, got only zeros.")
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if total == np.inf:
+        raise ValueError(
+            f"sample_weight is as large as {weights.max():.2g}: the sum of the weights is infinite. "
+            "Scale them to a mean of 1."
+        )
     return weights
 
 
@@ -134,7 +141,8 @@ def check_any_rows(
     if is_by_columns(X):
         check_columns(X)
     options: dict[str, Any] = {"accept_sparse": sparse, "dtype": None, "allow_nd": True}
-    return validate_data(estimator, X, reset=reset, ensure_all_finite=False, **options)
+    options |= {"ensure_all_finite": False, "ensure_min_samples": int(reset)}
+    return validate_data(estimator, X, reset=reset, **options)
 
 
 def _check_not_empty(estimator, X) -> None:

@@ -24,8 +24,9 @@ Write = Callable[["pd.DataFrame"], None]
 """Adds rows to the output."""
 STDOUT = "-"
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings of texts that a spreadsheet takes for a formula (OWASP, "CSV Injection")."""
+FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+"""Beginnings of texts that a spreadsheet takes for a formula (OWASP, "CSV Injection"). The last four
+are the full-width forms of the first four."""
 
 
 def check_name(output: StrPath, inputs: Sequence[StrPath]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
-from manyclass._lib.arrays import Code, Flags, Floats, Places
+from manyclass._lib.arrays import Code, Flags, Floats, Places, read_only
 from manyclass._lib.weights import column_sizes
 from manyclass.banks.base import Bank, ConstantModel, ObjectiveTerms
 from manyclass.banks.score_kinds import MARGIN, ScoreKind
@@ -76,6 +76,15 @@ class LinearBank(Bank):
             ConstantModel(_SIDES[intercept]) if constant else next(fitted)
             for constant, intercept in zip(self.constant, self.intercept.tolist(), strict=True)
         ]
+
+    def models_of(self, learner: Any) -> list[Any]:
+        """Return copies with read-only coefficients: the bank does not read those of a copy."""
+        models = [copy(model) for model in self.models]
+        for model in models:
+            for name in _IN_MATRIX:
+                if isinstance(array := getattr(model, name, None), np.ndarray):
+                    setattr(model, name, read_only(array.view()))
+        return models
 
     def _keep(self, models: list[Any]) -> None:
         fitted = [model for model in models if not isinstance(model, ConstantModel)]

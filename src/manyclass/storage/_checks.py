@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.cluster import BisectingKMeans, KMeans, MiniBatchKMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.pipeline import Pipeline
@@ -117,14 +118,22 @@ def _floats_in(value: Any) -> Iterator[NDArray]:
 
 
 def check_by_trial(model) -> None:
-    """Predict a row of zeros, if learners take numbers: parts that do not fit raise an error."""
-    if not isinstance(model, CoupledBase | DecisionClassifier):
-        return
+    """Predict a row of zeros with every fitted classifier: parts that do not fit raise an error.
+
+    If rows of a classifier may be something else than numbers, scores of a row are combined.
+    """
+    for part in reachable(model):
+        ours = isinstance(part, CoupledBase | DecisionClassifier)
+        if ours and (part is model or hasattr(part, "classes_")):  # others are parameters
+            _try(part)
+
+
+def _try(model) -> None:
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.get_params(deep=False)  # an error if one is missing
-            valid = not _takes_numbers(model) or _predicts(model)
+            valid = _predicts(model) if _takes_numbers(model) else _combines(model)
     except Exception as error:
         raise Refused(f"the parts of {type(model).__name__} do not fit: {error}") from error
     if not valid:
@@ -149,6 +158,16 @@ def _predicts(model) -> bool:
     answer = model._class_values(row) if ours else model.predict_proba(row)
     fits = answer.shape == (1, len(model.classes_)) and bool(np.isfinite(answer).all())
     return fits and len(model.predict(row)) == 1
+
+
+def _combines(model) -> bool:
+    if isinstance(model, DecisionClassifier) or model.reliability_ is not None:
+        return True
+    values = np.full((1, model.code_.shape[1]), 0.5)
+    p = model._combine(values).values
+    if model.native_ is None:
+        p = model._scale(p, values, None)
+    return p.shape == (1, len(model.classes_)) and bool(np.isfinite(p).all())
 
 
 def _floats(*arrays: Any) -> bool:
@@ -317,6 +336,12 @@ def _searched(estimator) -> bool:
     return fits
 
 
+def _k_means(estimator) -> bool:
+    """Check that centres have the features of rows: its compiled code reads them by that number."""
+    centres = estimator.cluster_centers_
+    return centres.ndim == 2 and centres.shape[1] == estimator.n_features_in_
+
+
 def _libsvm(machine) -> bool:
     """Check the arrays of a machine. LIBSVM gets bare pointers and the numbers of vectors."""
     of_class, (n,) = machine._n_support, machine.support_.shape
@@ -328,7 +353,8 @@ def _libsvm(machine) -> bool:
         fits = coefficients.nnz == coefficients.shape[0] * coefficients.shape[1]
         fits &= coefficients.format == "csr" and machine.support_vectors_.format == "csr"
     else:
-        fits = not machine._sparse
+        fits = not machine._sparse and _floats(coefficients, machine.support_vectors_)
+    fits &= _floats(machine._intercept_, machine._probA, machine._probB)
     if machine.kernel in LIBSVM_KERNELS:
         fits &= machine.support_vectors_.shape[0] == n
     else:  # a kernel matrix, whose columns are support vectors
@@ -367,6 +393,7 @@ CHECKS: tuple[Check, ...] = (
     (PairwiseNeighbors, "_fit_X", _pairwise_neighbors),
     (DynamicReliability, "static_", _dynamic_reliability),
     (object, "n_samples_fit_", _searched),
+    ((KMeans, MiniBatchKMeans, BisectingKMeans), "cluster_centers_", _k_means),
     ((SVC, NuSVC, SVR, NuSVR, OneClassSVM), "support_", _libsvm),
 )
 """Types, an attribute that only fitted objects have, and the check of such objects."""
