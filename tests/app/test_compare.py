@@ -451,10 +451,21 @@ def test_verdict_says_what_a_person_would(board):
     assert "a (log-loss 0.200) is first and fits fastest" in fast.verdict()
     alike = with_values(board, a=([0.1, 0.2, 0.3], 1.1), b=([0.3, 0.2, 0.2], 1.0))
     assert alike.pick.name == "a" and "fast" not in alike.verdict()
+    similar = {"b": ([0.3, 0.2, 0.2], 1.0), "c": ([0.3, 0.1, 0.3], 1.2)}
+    near = with_values(board, a=([0.1, 0.2, 0.3], 9.0), **similar)
+    assert near.pick.name == "b"
+    simple = replace(near.entries[2], candidate=Candidate("c", LogisticRegression()))
+    near = replace(near, entries=(*near.entries[:2], simple))  # whichever is faster today
+    assert near.pick.name == "c" and "c is simplest and 7.5 times faster" in near.verdict()
     alone = with_values(board, a=([0.1, 0.2, 0.3], 2.0))
     assert "the only candidate" in alone.verdict()
     equal = with_values(board, a=([0.1] * 3, 2.0), b=([0.1] * 3, 3.0))
     assert equal.difference(*equal.entries).is_noise
+
+
+def test_seconds_are_those_of_a_usual_fold(board):
+    compiled = replace(board.best, values=board.best.values | {FIT: np.array([9.0, 0.1, 0.2])})
+    assert compiled.mean(FIT) == 0.2
 
 
 def test_no_candidate_is_clearly_worse_than_one_of_a_lower_rank(board):

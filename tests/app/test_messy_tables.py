@@ -18,6 +18,7 @@ import pytest
 pd = pytest.importorskip("pandas")
 
 from manyclass.app import dialect  # noqa: E402
+from manyclass.app.cli import main  # noqa: E402
 from manyclass.app.columns import conform, layout_of, used_columns  # noqa: E402
 from manyclass.app.formats import open_table  # noqa: E402
 from manyclass.app.inputs import as_frame  # noqa: E402
@@ -123,6 +124,10 @@ def test_the_user_may_insist(tmp_path):
         (['"1,234.5"', '"12,000"', "7"], ",", [1234.5, 12000, 7]),
         (["1,5", "unknown", "2,5"], ";", [1.5, np.nan, 2.5]),
         (["1e-3", "2E5", "-.5"], ",", [1e-3, 2e5, -0.5]),
+        (["55%", "5 %", "-1.5%"], ",", [55, 5, -1.5]),
+        (['"$1,234.50"', "-$12", "$.5"], ",", [1234.5, -12, 0.5]),
+        (["1.234,50 €", "12,00 €", "unknown"], ";", [1234.5, 12, np.nan]),
+        (["USD 3", "NA", "USD 4.5"], ",", [3, np.nan, 4.5]),
     ],
 )
 @pytest.mark.filterwarnings("ignore:column 'a'")
@@ -130,6 +135,51 @@ def test_marks_in_numbers(fields, sep, numbers, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(f"a{sep}y\n" + "".join(f"{field}{sep}{i}\n" for i, field in enumerate(fields)))
     np.testing.assert_array_equal(read_table(path)[0]["a"], numbers)
+
+
+@pytest.mark.parametrize("fields", ["5% 7% big big", "$5 7€ $8 $9", "5% 7 8% 9%"])
+def test_signs_that_differ_stay_as_they_are(fields, tmp_path):
+    values = np.array(fields.split(), dtype=object)[np.arange(N) % 4]
+    read_again = read_table(write(tmp_path, FRAME.assign(a=values)))[0]
+    assert read_again["a"].tolist() == values.tolist()
+
+
+def test_a_sign_that_is_left_out_is_named(tmp_path):
+    path = write(tmp_path, FRAME.assign(a=[f"{i % 30} %" for i in range(N)]))
+    with pytest.warns(UserWarning, match="column 'a' is read as numbers, without %. --categorical"):
+        assert read_table(path)[0]["a"][31] == 1
+    assert read_table(path, categorical=["a"])[0]["a"][31] == "1 %"
+
+
+def test_numbers_among_categories_are_the_same_later(tmp_path, capsys):
+    values = np.array(["1,5", "2,5", "3,5", "small", "5%"], dtype=object)[np.arange(N) % 5]
+    (tmp_path / "t.csv").write_text(text(";", ",", FRAME.assign(a=values)))
+    assert read_table(tmp_path / "t.csv")[0]["a"].tolist() == values.tolist()
+    model, output = tmp_path / "m.skops", tmp_path / "p.csv"
+    for options in ([], ["--keep", "all"]):
+        fit = ["fit", str(tmp_path / "t.csv"), "-o", str(model), "--folds", "0", "--force"]
+        assert main(fit) == 0
+        assert (
+            main(["predict", str(model), str(tmp_path / "t.csv"), "-o", str(output), *options]) == 0
+        )
+        assert "has not seen" not in capsys.readouterr().err
+
+
+def test_the_sheet_that_is_read_is_named(tmp_path):
+    pytest.importorskip("openpyxl")
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        for sheet in ("data", "notes"):
+            FRAME.to_excel(book, sheet_name=sheet, index=False)
+    with pytest.warns(UserWarning, match="t.xlsx has 2 sheets: 'data', the first, is read"):
+        assert len(read_table(tmp_path / "t.xlsx")[0]) == N
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"\x7fELF\x02\x00\x00\x00\x01" + rng.bytes(5000))
+    with pytest.raises(ValueError, match=r"t.csv is no text file in .*: it has zero bytes"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            read_table(tmp_path / "t.csv")
 
 
 def test_archives_with_more_than_a_table(tmp_path):
@@ -229,6 +279,10 @@ def test_codes_with_letters_stay_categories(tmp_path):
         (["Sunday, December 31, 2023", "Thursday, February 1, 2024"], ["2023-12-31", "2024-02-01"]),
         (
             ["Sun Dec 31 18:30:00 2023", "Thu Feb 01 07:15:00 2024"],
+            ["2023-12-31 18:30", "2024-02-01 07:15"],
+        ),
+        (
+            ["Sun, 31 Dec 2023 18:30:00 GMT", "Thu, 01 Feb 2024 07:15:00 GMT"],
             ["2023-12-31 18:30", "2024-02-01 07:15"],
         ),
         (["31. December 2023", "1. February 2024"], ["2023-12-31", "2024-02-01"]),

@@ -24,7 +24,7 @@ DAYS = (  # where two forms fit all dates, the first is taken
 WEEKDAYS = ("%a, ", "%A, ", "%a ", "%A ")
 TIMES = (
     *("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", " %I:%M %p", " %I:%M:%S %p"),
-    " %H:%M:%S %z",
+    *(" %H:%M:%S %z", " %H:%M:%S GMT", " %H:%M:%S UTC"),
 )
 CTIME = "%a %b %d %H:%M:%S %Y"
 WEEKDAY = r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? "

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import IO, BinaryIO, ClassVar, cast
 
 from manyclass._lib.messages import quoted, warn
+from manyclass.app.signs import SIGN
 
 SEPARATORS = (",", ";", "\t", "|")
 BOMS = {
@@ -85,10 +86,13 @@ def find_dialect(
             text = file.read(sample)
     except LookupError as error:
         raise ValueError(f"--encoding: {error}.") from error
+    if "\0" in text:
+        raise ValueError(f"{name} is no text file in {encoding}: it has zero bytes.")
     lines = text.splitlines(keepends=True)
     lines = lines[:100] if len(text) < sample else lines[: max(1, min(100, len(lines) - 1))]
     separator = _find_separator(lines, usual) if sep is None else _one_character(sep, "sep")
-    fields = [field.strip() for row in _rows(lines, separator)[1:] for field in row]
+    rows = _rows(lines, separator)[1:]
+    fields = [re.sub(SIGN, "", field).strip() for row in rows for field in row]
     thousands = None
     if decimal is None:
         decimal, thousands = _find_decimal(fields, separator)

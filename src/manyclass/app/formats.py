@@ -8,18 +8,21 @@ import re
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manyclass._lib.extras import import_extra
 from manyclass._lib.files import StrPath
+from manyclass._lib.messages import warn
 from manyclass.app import bundled
 from manyclass.app.columns import MISSING, import_pandas
 from manyclass.app.dialect import COMMA_NUMBER, GROUPED, Dialect, find_dialect
+from manyclass.app.signs import without_signs
 from manyclass.app.streams import TEXTS, Stream, open_stream
 from manyclass.app.terminal import shown
 
@@ -55,6 +58,8 @@ class TableFile(ABC):
 
     name: str
     is_text = False
+    as_written: Mapping[str, pd.Series] = MappingProxyType({})
+    """Columns of text, most of it numbers, in the last block: as the file has them."""
 
     @abstractmethod
     def _names(self) -> list[str]: ...
@@ -94,7 +99,7 @@ class TableFile(ABC):
             yield import_pandas().DataFrame(columns=self.names, dtype=object)
 
     def whole(self, text: Collection[str] = ()) -> pd.DataFrame:
-        """Return all rows."""
+        """Return all rows; marks and signs of numbers are removed from mixed columns of text."""
         read = list(self.blocks(None, text=text))
         return read[0] if len(read) == 1 else import_pandas().concat(read, ignore_index=True)
 
@@ -132,6 +137,7 @@ class TextTable(TableFile):
         self, stream: Stream, *, sep: str | None, decimal: str | None, encoding: str | None
     ):
         self.name, self._open = stream.name, stream.open
+        self.as_written: dict[str, pd.Series] = {}
         with self._readable():
             self.dialect: Dialect = find_dialect(
                 stream.open,
@@ -201,7 +207,7 @@ class TextTable(TableFile):
         """Convert columns of numbers that pandas has left as text.
 
         It does so for integers beyond 2**63 in a column with negative or missing numbers, and for
-        columns with a field that is not a number; in these, numbers lose their marks.
+        columns with a field that is not a number; in these, numbers lose their marks and signs.
         """
         pd, names = import_pandas(), block.columns
         texts = [
@@ -211,24 +217,35 @@ class TextTable(TableFile):
             if name in text or pd.api.types.infer_dtype(block[name], skipna=True) != "string":
                 continue
             fields = without_missing(block[name])
-            plain = self.plain(fields)
+            plain, sign = self._plain(fields)
             numbers = pd.to_numeric(plain, errors="coerce")
             if numbers.notna().equals(fields.notna()):
                 block[name] = numbers.astype(np.float64)
+                if sign is not None:
+                    warn(
+                        f"column {name!r} is read as numbers, without {sign}. "
+                        f"--categorical {name!r} makes categories of them."
+                    )
+            elif 2 * numbers.notna().sum() > fields.notna().sum():
+                block[name], self.as_written[name] = plain, fields
             else:
-                mostly = 2 * numbers.notna().sum() > fields.notna().sum()
-                block[name] = plain if mostly else fields
+                block[name] = fields
         return block
 
     def plain(self, fields: pd.Series) -> pd.Series:
         """Return numbers as Python writes them; other fields stay as they are."""
+        return self._plain(fields)[0]
+
+    def _plain(self, fields: pd.Series) -> tuple[pd.Series, str | None]:
+        """Return numbers without marks and sign, and the sign."""
+        fields, sign = without_signs(fields)
         decimal, thousands = self.dialect.decimal, self.dialect.thousands
         if decimal == "." and thousands is None:
-            return fields
+            return fields, sign
         pattern = COMMA_NUMBER if decimal == "," else GROUPED[","]
         marked = fields.str.fullmatch(pattern.pattern, na=False)
         plain = fields[marked].str.replace(thousands or "\0", "", regex=False)
-        return fields.mask(marked, plain.str.replace(decimal, ".", regex=False))
+        return fields.mask(marked, plain.str.replace(decimal, ".", regex=False)), sign
 
     @contextmanager
     def _rows(self) -> Iterator[Any]:
@@ -342,13 +359,17 @@ class SheetTable(TableFile):
         pd = import_pandas()
         with self._stream.open() as stream:
             try:
-                frame = pd.read_excel(stream, header=None, na_values=list(MISSING), dtype=object)
+                book = pd.ExcelFile(stream, engine="openpyxl")
+                frame = pd.read_excel(book, header=None, na_values=list(MISSING), dtype=object)
             except Exception as error:  # openpyxl raises whatever its parts do
                 raise ValueError(
                     f"{self.name} is damaged or not an .xlsx file. Get a fresh copy."
                 ) from error
+        first, *others = map(str, book.sheet_names)
+        if others:
+            warn(f"{self.name} has {len(others) + 1} sheets: {first!r}, the first, is read.")
         if len(frame) == 0:
-            raise ValueError(f"{self.name} has no column names in its first sheet.")
+            raise ValueError(f"{self.name} has no column names in its first sheet, {first!r}.")
         names = ["" if pd.isna(name) else str(name) for name in frame.iloc[0]]
         frame.columns = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
         return frame[1:].reset_index(drop=True)

@@ -121,7 +121,9 @@ def predict_file(
             ids = [block[name].to_numpy() for name in carried]
             if isinstance(file, TextTable):  # what is copied as it is may be a feature, too
                 for name in set(carried) & {*layout.kinds, target}:
-                    block[name] = file.plain(without_missing(block[name]))
+                    fields = without_missing(block[name])
+                    number = layout.kinds.get(name) == "number"
+                    block[name] = file.plain(fields) if number else fields
             X = conform(block, layout, first_row=n + 1)
             unseen.count(X)
             rows, labels, p = answer(X, ids)

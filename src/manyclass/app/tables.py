@@ -135,6 +135,9 @@ def read(path: StrPath, choices: Choices) -> Table:
     if frame.shape[1] == 0:
         raise ValueError(f"{file.name} has no column but the target {label!r}: add features.")
     layout = layout_of(frame, categorical=choices.categorical, numeric=choices.numeric)
+    for name, column in file.as_written.items():
+        if layout.kinds.get(name) == "category":  # as predict will read it
+            frame[name] = column
     X = conform(frame, layout)
     _warn_of_leaks(X, y)
     return Table(X, y, layout, groups, split, choices)
