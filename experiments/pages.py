@@ -127,7 +127,7 @@ def _backs(paper: str, rows: list[Measurement], scale: str) -> list[str]:
         "## The ledger",
         "Every method, formula, algorithm, table, figure and claim of the paper. `ledger.toml` has "
         "the criteria, the dates on which they were written and changed, and the evidence.",
-        markdown_table(header, table),
+        markdown_table(header, table, of_words=True),
         "## Errata",
         errata_table([judged]),
     ]
@@ -140,7 +140,7 @@ def errata_table(ledgers: Sequence[ledger.Ledger]) -> str:
         for book in ledgers
         for e in book.errata
     ]
-    return markdown_table(["paper", "place", "printed", "reads", "shown by"], table)
+    return markdown_table(["paper", "place", "printed", "reads", "shown by"], table, of_words=True)
 
 
 def _cell(text: str) -> str:
@@ -159,8 +159,12 @@ def _verdicts(experiment: Experiment, rows: list[Measurement]) -> list[str]:
     return lines
 
 
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, of_words: bool = False
+) -> str:
     """Write a Markdown table. The columns after the first are aligned to the right.
+
+    In a table of words all columns are aligned to the left.
 
     Examples
     --------
@@ -170,7 +174,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     | --- | ---: |
     | a | 0.5 |
     """
-    rule = ["---"] + ["---:"] * (len(header) - 1)
+    rule = ["---"] + ["---" if of_words else "---:"] * (len(header) - 1)
     return "\n".join("| " + " | ".join(row) + " |" for row in [header, rule, *rows])
 
 

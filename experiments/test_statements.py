@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
-from scipy.optimize import check_grad, minimize
+from scipy.optimize import check_grad, linprog, minimize
 from scipy.special import expit, log_softmax, softmax
+from sklearn.datasets import load_iris
+from sklearn.metrics.pairwise import pairwise_kernels
 
 from experiments.hastie1998.statements import sweeps
+from experiments.liu2005.machines import SETTINGS
+from experiments.simulated import pairwise_probabilities
+from experiments.wu2003.figure1 import NOISE, TRUNCATION, class_probabilities
 from experiments.wu2003.formulas import FORMULAS
 from experiments.zadrozny2001.divergence import distance, noniterative, printed_step
 from manyclass import codes, couple
+from manyclass.banks import ObjectiveTerms
 from manyclass.combiners.coupling.general import Zadrozny
 from manyclass.combiners.coupling.pairwise import RefregierVallet
 from manyclass.combiners.decoding import LossBased
+from manyclass.combiners.reliability import DynamicReliability
 from manyclass.combiners.softmax import SimplifiedSoftmax, Softmax
 
 
@@ -49,6 +58,32 @@ def test_the_score_equations_hold_at_the_minimum():
     n = n + n.T
     mu = p[:, :, None] / (p[:, :, None] + p[:, None, :])
     np.testing.assert_allclose((n * mu).sum(axis=2), (n * r).sum(axis=2), atol=1e-5)
+
+
+def test_the_distance_is_the_log_likelihood_with_its_sign_changed():
+    r, weights = random_pairs(1, 4, 24)[0], np.array([10.0, 20, 30, 40, 50, 60])
+    row, code = columns(r[None])[0], codes.one_vs_one(4)
+
+    def log_likelihood(p):
+        mu = columns((p[:, None] / (p[:, None] + p))[None])[0]
+        return (weights * (row * np.log(mu) + (1 - row) * np.log(1 - mu))).sum()
+
+    ps = np.random.default_rng(25).dirichlet(np.ones(4), 10)
+    sums = [distance(row[None], p[None], code, weights)[0] + log_likelihood(p) for p in ps]
+    np.testing.assert_allclose(sums, sums[0])  # a constant of r alone
+
+
+def test_an_update_goes_only_part_of_the_way():
+    for r in random_pairs(50, 5, 26):
+        p, i = np.full(5, 0.2), 2
+
+        def excess(p, r=r, i=i):
+            return (p[i] / (p[i] + np.delete(p, i))).sum() - np.delete(r[i], i).sum()
+
+        before = excess(p)
+        p[i] *= np.delete(r[i], i).sum() / (before + np.delete(r[i], i).sum())
+        after = excess(p)
+        assert np.sign(after) == np.sign(before) and abs(after) < abs(before)
 
 
 def test_the_algorithm_lowers_the_distance_at_every_sweep_and_converges():
@@ -123,6 +158,29 @@ def test_formula_13_has_the_order_of_the_iterative_estimates():  # Theorem 1 of 
     )
 
 
+def test_with_weights_the_order_of_the_row_sums_is_another():  # (2) has weights
+    r = random_pairs(100, 6, 27)
+    weights = np.random.default_rng(28).uniform(10, 100, 15)
+    weighted = couple(columns(r), "one-vs-one", "ht", weights)
+    assert (np.argsort(FORMULAS["(13)"](r), axis=1) != np.argsort(weighted, axis=1)).any()
+
+
+def test_the_minimum_of_the_distance_is_unique():
+    r, code, ones = random_pairs(1, 4, 29), codes.one_vs_one(4), np.ones(6)
+    row = columns(r)
+    starts = np.random.default_rng(30).normal(size=(10, 4))
+    found = [minimize(lambda s: distance(row, softmax(s)[None], code, ones)[0], s) for s in starts]
+    np.testing.assert_allclose(
+        [softmax(f.x) for f in found], couple(r, rule="ht")[[0] * 10], atol=1e-4
+    )
+
+
+def test_formula_3_is_identity_4_with_sums_of_two_over_k():
+    r, k = random_pairs(1, 5, 31)[0], 5
+    replaced = [sum(2 / k / (k - 1) * r[i, j] for j in range(k) if j != i) for i in range(k)]
+    np.testing.assert_allclose(FORMULAS["(13)"](r[None])[0], replaced)
+
+
 def test_identity_4():
     p = np.random.default_rng(6).dirichlet(np.ones(5))
     sums = p[:, None] + p
@@ -190,6 +248,58 @@ def test_theorems_2_and_3_the_quadratic_needs_no_bounds_and_is_positive_definite
         np.testing.assert_allclose(p, couple(r[None], rule="wlw2")[0], atol=1e-9)
 
 
+def condition_of_theorem_3(r, printed):
+    """Whether for every i there are s and j with r_si r_sj / r_is != r_ji r_js / r_ij.
+
+    That is printed; with r_js and r_sj exchanged it says that no p has all these ratios.
+    """
+
+    def unequal(i, s, j):
+        a, b = (r[s, j], r[j, s]) if printed else (r[j, s], r[s, j])
+        return abs(r[s, i] * a / r[i, s] - r[j, i] * b / r[i, j]) > 1e-9
+
+    k = len(r)
+    return all(
+        any(unequal(i, s, j) for s, j in permutations(set(range(k)) - {i}, 2)) for i in range(k)
+    )
+
+
+def test_the_condition_of_theorem_3_has_two_indices_exchanged():
+    for r in random_pairs(20, 4, 32):
+        assert condition_of_theorem_3(r, printed=False)
+    p = np.random.default_rng(33).dirichlet(np.ones(4))
+    r = p[:, None] / (p[:, None] + p)
+    Q = quadratic(r)
+    assert abs(np.linalg.eigvalsh(Q)[0]) < 1e-12  # not positive definite
+    assert condition_of_theorem_3(r, printed=True)
+    assert not condition_of_theorem_3(r, printed=False)
+    system = np.block([[Q, np.ones((4, 1))], [np.ones((1, 4)), np.zeros((1, 1))]])
+    np.testing.assert_allclose(
+        np.linalg.solve(system, [0, 0, 0, 0, 1])[:4], p
+    )  # (10) still has one
+
+
+def test_formula_16_has_the_winner_of_the_votes():
+    r = random_pairs(300, 5, 34)
+    wins = (r > r.transpose(0, 2, 1)).sum(axis=2)
+    p = FORMULAS["(16)"](r)
+    best = wins == wins.max(axis=1, keepdims=True)
+    np.testing.assert_array_equal(p >= p.max(axis=1, keepdims=True) - 1e-12, best)
+    unbeaten = wins.max(axis=1) == 4
+    np.testing.assert_allclose(p[unbeaten].max(axis=1), 1.0)  # the footnote
+
+
+def test_ties_explain_the_losses_of_votes_in_part():  # section 6.1
+    p = class_probabilities("balanced", 10)
+    r = pairwise_probabilities(p, 4000, noise=NOISE, eps=TRUNCATION, random_state=35)
+    wins = (r > r.transpose(0, 2, 1)).sum(axis=2)
+    best = wins == wins.max(axis=1, keepdims=True)
+    tied, right = best.sum(axis=1) > 1, best[:, 0] / best.sum(axis=1)  # a draw, at ties
+    gaps = (couple(r, rule="wlw2").argmax(axis=1) == 0) - right
+    assert tied.mean() > 0.1
+    assert 0.01 < gaps[~tied].mean() < gaps.mean()
+
+
 def test_theorem_4_algorithm_1_reaches_the_minimum():
     r = random_pairs(1, 6, 10)[0]
     Q, p = quadratic(r), np.full(6, 1 / 6)
@@ -234,6 +344,25 @@ def test_the_condition_of_section_4_is_not_sufficient():
     r = np.array([[0.65, 0.35, 0.55, 0.45]])
     decoded = LossBased("linear").combine(r - 0.5, code).values
     assert decoded.argmax() == 0 and noniterative(r, code).argmax() == 1
+
+
+def test_the_ranking_by_the_linear_loss_is_that_of_the_estimates():  # Theorem 1
+    r, code = columns(random_pairs(200, 5, 36)), codes.one_vs_one(5)
+    rankings = [
+        LossBased("linear").combine(r - 0.5, code).values,  # margin scores r_b - 1/2
+        noniterative(r, code),
+        couple(r, code, "ht"),
+    ]
+    first, *others = (np.argsort(values, axis=1) for values in rankings)
+    for other in others:
+        np.testing.assert_array_equal(first, other)
+
+
+def test_one_column_settles_two_classes():
+    """k - 1 free parameters and l = 1 constraint, not l + 1: every r_b has an exact solution."""
+    r = np.random.default_rng(37).uniform(size=(20, 1))
+    p = couple(r, np.array([[1], [-1]], dtype=np.int8), "kl")
+    np.testing.assert_allclose(p, np.hstack([r, 1 - r]))
 
 
 @pytest.mark.filterwarnings("ignore:rule 'zadrozny' did not converge")
@@ -334,3 +463,52 @@ def test_the_margin_is_two_over_the_norm():
     on = {side: (side - b) * w / (w @ w) for side in (-1, 1)}
     assert all(abs(w @ x + b - side) < 1e-12 for side, x in on.items())
     assert np.linalg.norm(on[1] - on[-1]) == pytest.approx(2 / np.linalg.norm(w))
+
+
+def test_the_printed_generalization_error_is_an_accuracy():
+    y = np.array([1, 1, -1, -1])
+    f = np.array([2.0, 0.5, -1.0, 0.1])  # one error
+    assert np.mean(y == np.sign(f)) == 0.75  # R = E[Y = sign(f(X))], as printed
+    assert np.mean(y != np.sign(f)) == 0.25
+
+
+def test_the_kernels_are_those_of_the_settings():
+    X = np.random.default_rng(38).normal(size=(6, 4))
+    for setting in SETTINGS.values():
+        kernel = setting.machine["kernel"]
+        given = {k: v for k, v in setting.machine.items() if k in ("gamma", "coef0", "degree")}
+        if kernel == "rbf":  # gamma = 1 / sigma^2
+            printed = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) * 0.3)
+            given["gamma"] = 0.3
+        elif kernel == "poly":
+            printed = (X @ X.T + 1) ** given["degree"]
+        else:
+            printed = X @ X.T
+        name = {"poly": "polynomial"}.get(kernel, kernel)
+        np.testing.assert_allclose(pairwise_kernels(X, metric=name, **given), printed)
+
+
+def test_setosa_can_be_separated_and_the_others_cannot():
+    X, y = load_iris(return_X_y=True)
+    signed = np.column_stack([X, np.ones(len(X))])
+
+    def separable(rows, positive):
+        sides = np.where(positive, 1, -1)[:, None]
+        return linprog(
+            np.zeros(5), -sides * signed[rows], -np.ones(len(sides)), bounds=(None, None)
+        ).success
+
+    everything = np.full(len(y), True)
+    assert separable(everything, y == 0)
+    others = y > 0
+    assert not separable(others, y[others] == 1)
+
+
+def test_no_neighbour_on_the_side_of_x_leaves_the_measure_undefined():  # (12), k_x = 0
+    X, y = np.array([[0.0], [1.0], [10.0]]), np.array([0, 0, 1])
+    code = np.array([[1], [-1]], dtype=np.int8)
+    terms = ObjectiveTerms(np.array([0.1]), np.array([[2.0], [2.0], [-2.0]]))
+    measure = DynamicReliability(2).fit(X, y, code, terms)
+    # Both neighbours of 0.5 are on the positive side, the score puts 0.5 on the negative one.
+    found = measure.of(np.array([[0.5]]), np.array([[-1.0]]))
+    np.testing.assert_allclose(found, [measure.static_])  # the library takes the static measure

@@ -61,9 +61,11 @@ def _level(n_intervals: int) -> float:
     return 1.0 - (1.0 - LEVEL) / n_intervals
 
 
-def _ask(table: Table, question: Question, level: float) -> Interval:
+def _ask(table: Table, question: Question, level: float) -> tuple[Interval, int]:
+    """Return the interval, and the number of partitions that have both methods."""
     first, second, metric = question
-    return t_interval(table.relative_differences(list(SOURCES), first, second, metric), level)
+    found = table.relative_differences(list(SOURCES), first, second, metric)
+    return t_interval(found, level), len(found)
 
 
 def printed_difference(question: Question) -> float:
@@ -91,7 +93,8 @@ def _compare(*questions: tuple[Question, Answer]) -> Callable[[list[Measurement]
         if missing:
             return missing
         level = _level(len(questions))
-        intervals = [_ask(table, question, level) for question, _ in questions]
+        asked = [_ask(table, question, level) for question, _ in questions]
+        intervals, sizes = [i for i, _ in asked], [n for _, n in asked]
         listed = (f"{_name(q)} {i}" for (q, _), i in zip(questions, intervals, strict=True))
         printed = [printed_difference(q) for q, _ in questions]
         answers = [a(i, p) for (_, a), i, p in zip(questions, intervals, printed, strict=True)]
@@ -100,20 +103,25 @@ def _compare(*questions: tuple[Question, Answer]) -> Callable[[list[Measurement]
             for (q, _), i, p, told in zip(questions, intervals, printed, answers, strict=True)
             if told is False and i.low <= 0
         ]
-        n = len(table.partitions(*SOURCES))
         together = " simultaneously" if len(questions) > 1 else ""
         evidence = (
-            f"{'; '.join(listed)} (percent, {LEVEL:.0%} intervals{together}, {n} partitions)."
+            f"{'; '.join(listed)} (percent, {LEVEL:.0%} intervals{together}, "
+            f"{_spoken(sizes)} partitions)."
         )
         if weaker:
             evidence += f" Excluded is the printed difference, 0 is not: {'; '.join(weaker)}."
         needs = [
             _needed(i, answer is _close, p, n)
-            for (_, answer), i, p in zip(questions, intervals, printed, strict=True)
+            for (_, answer), i, p, n in zip(questions, intervals, printed, sizes, strict=True)
         ]
         return Verdict(all_of(answers), evidence, _power(answers, needs))
 
     return decide
+
+
+def _spoken(sizes: Sequence[int]) -> str:
+    """Return the numbers of partitions: "20", or "20 or 80" where some methods have more."""
+    return " or ".join(str(n) for n in sorted(set(sizes)))
 
 
 class Needed(NamedTuple):
@@ -213,7 +221,7 @@ def _variances(rows: list[Measurement]) -> Verdict:
     listed = (f"{name} {i.mean:+.2f} [{i.low:+.2f}, {i.high:+.2f}]" for name, i in found.items())
     evidence = f"{'; '.join(listed)} (Fisher's z, {LEVEL:.0%} intervals simultaneously)."
     answers = [i.below(0.0) for i in found.values()]
-    n = len(table.partitions(*SOURCES))
+    n = len(table.partitions(*SOURCES, methods=COUPLED))
     power = _power(answers, [_needed(i, False, 0.0, n) for i in found.values()])
     return Verdict(all_of(answers), f"{evidence[:-2]}, {n} partitions).", power)
 
@@ -293,7 +301,8 @@ def _more_variable(table: Table, first: str, second: str, metric: str) -> Interv
     It is below zero where the first has the smaller variance. Fisher's transformation has the
     variance 1 / (n - 3).
     """
-    pairs = [(table.values(d, first, metric), table.values(d, second, metric)) for d in SOURCES]
+    both = table.partitions(*SOURCES, methods=(first, second))
+    pairs = [tuple(table.values(d, m, metric, both) for m in (first, second)) for d in SOURCES]
     weights = np.array([len(a) - 3.0 for a, _ in pairs])
     z = np.array([_transformed_correlation(a + b, a - b) for a, b in pairs])
     return normal_interval(
@@ -419,6 +428,15 @@ CLAIMS = (
         "ssmc1v1",
         "SSMC1v1 is more accurate than SMC1v1, with better probabilities (section 5).",
         f"{RELATIVE}, and of log-losses: {BELOW.format('for both')}",
+        (_error("SSMC1v1", "SMC1v1"), _lower),
+        (_nll("SSMC1v1", "SMC1v1"), _lower),
+    ),
+    _comparison(
+        "ssmc-better",
+        "SSMC1va and SSMC1v1 are better than their regularized counterparts (conclusions).",
+        f"{RELATIVE}, and of log-losses: {BELOW.format('for both')}",
+        (_error("SSMC1va", "SMC1va"), _lower),
+        (_nll("SSMC1va", "SMC1va"), _lower),
         (_error("SSMC1v1", "SMC1v1"), _lower),
         (_nll("SSMC1v1", "SMC1v1"), _lower),
     ),

@@ -20,6 +20,7 @@ from experiments.duan2003.results import (
     published_p_values,
     published_values,
 )
+from experiments.duan2003.tables import PAIRS
 from experiments.results import Measurement
 
 UNKNOWN = "–"
@@ -78,7 +79,11 @@ def _what_was_run(table: Table) -> str:
     if smaller:
         sizes = ", ".join(f"{name} {SOURCES[name].n_train}" for name in smaller)
         return f"{text}, and more training samples ({sizes}), so the numbers are not comparable."
-    return f"{text} of the same sizes."
+    further = len(table.partitions(*table.data(), methods=PAIRS)) - len(
+        table.partitions(*table.data())
+    )
+    more = f" MWV and PWC were run on {further} further ones, for the claims." if further else ""
+    return f"{text} of the same sizes.{more}"
 
 
 # ---------------------------------------------------------------------- compared to the paper

@@ -36,9 +36,9 @@ class Table:
         """Return the data sets with that many partitions, in the paper's order."""
         return [name for name in SOURCES if len(self.partitions(name)) >= at_least]
 
-    def partitions(self, *data: str) -> list[int]:
-        """Return the partitions on which all methods of the paper were measured."""
-        found = (set(self._values.get((d, m, "error"), ())) for d in data for m in PAPER)
+    def partitions(self, *data: str, methods: Iterable[str] = tuple(PAPER)) -> list[int]:
+        """Return the partitions on which some methods, all of the paper's, were measured."""
+        found = (set(self._values.get((d, m, "error"), ())) for d in data for m in methods)
         return sorted(set.intersection(*found))
 
     def size(self, data: str) -> int:
@@ -71,9 +71,9 @@ class Table:
 
         On each data set the difference is divided by the mean of both sides over the
         partitions. The answer has one value, the mean over the data sets, for every partition
-        that all of them have.
+        on which all of them have the methods.
         """
-        partitions, differences = self.partitions(*data), []
+        partitions, differences = self.partitions(*data, methods=(*first, second)), []
         for name in data:
             a = np.mean([self.values(name, m, metric, partitions) for m in first], axis=0)
             b = self.values(name, second, metric, partitions)

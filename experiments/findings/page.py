@@ -83,7 +83,7 @@ def _changed(books: list[ledger.Ledger]) -> str:
         for c in e.changes
     ]
     header = ["", "date", "criterion before", "it gave", "verdict now", "reason"]
-    return markdown_table(header, table)
+    return markdown_table(header, table, of_words=True)
 
 
 def _retired(books: list[ledger.Ledger]) -> str:
@@ -92,7 +92,8 @@ def _retired(books: list[ledger.Ledger]) -> str:
         for book in books
         for r in book.retired
     ]
-    return markdown_table(["paper", "claim", "verdict then", "until", "reason"], table)
+    header = ["paper", "claim", "verdict then", "until", "reason"]
+    return markdown_table(header, table, of_words=True)
 
 
 INTRODUCTION = """\

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import spearmanr
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from experiments.liu2005.machines import Array, load_split
+from experiments.intervals import t_interval
+from experiments.liu2005.machines import PROBLEMS, SETTINGS, Array, fit_machines, load_split
 from experiments.pages import markdown_table, save_figure
 from experiments.results import Measurement
 from experiments.runner import Claim, Experiment, Row, Task, Verdict
@@ -22,8 +24,8 @@ from manyclass.combiners.reliability import DynamicReliability, StaticReliabilit
 from manyclass.combiners.srm_drm import DynamicReliabilityDecoder, StaticReliabilityDecoder
 
 SCALES: dict[str, dict[str, Any]] = {
-    "quick": {"draws": 5, "sizes": [200, 400], "letters": 300},
-    "paper": {"draws": 100, "sizes": [500, 1000, 2000, 4000, 8000], "letters": 2000},
+    "quick": {"draws": 5, "sizes": [200, 400], "letters": 300, "splits": 2},
+    "paper": {"draws": 100, "sizes": [500, 1000, 2000, 4000, 8000], "letters": 2000, "splits": 60},
 }
 KERNELS: dict[str, dict[str, Any]] = {
     "linear": {"kernel": "linear"},
@@ -35,6 +37,7 @@ KERNEL_C = (1.0, 10.0, 100.0)
 NEIGHBOURS = 15  # of the middle of the sizes that table1 tries
 REPEATS = 3
 CHEAP = 1.0  # most time of a rule on top of the margins, in units of theirs
+SEGMENT, OBJECTIVE_C = f"{PROBLEMS[0]}, standardised", 10.0  # the C of Figure 2
 N_TRAIN, N_TEST = 300, 3000
 LETTERS = 5  # machines of the first letters
 LINEAR = 1.2  # largest exponent that is called linear
@@ -57,6 +60,18 @@ def measure_figure1(seed: int) -> Iterator[Row]:
     for c in range(3):
         yield Row(f"class {c + 1}", "reliability", float(reliabilities[c]))
         yield Row(f"class {c + 1}", "error", float(wrong[:, c].mean()))
+
+
+def measure_objective(seed: int) -> Iterator[Row]:
+    """Yield the correlation of reliability and accuracy over the machines of a split of segment."""
+    setting = SETTINGS[SEGMENT]
+    split = load_split(setting.dataset, resample=seed)
+    machines, X_test = fit_machines(setting, OBJECTIVE_C, split)
+    bank, code = machines.bank, machines.code
+    terms = bank.objective_terms(machines.X, machines.y, code, np.ones(len(machines.y)))
+    values = StaticReliability().fit(machines.X, machines.y, code, terms).values_
+    right = ((bank.scores(X_test) > 0) == (code[split.y_test] > 0)).mean(axis=0)
+    yield Row("SRM", "correlation with accuracy", float(spearmanr(values, right).statistic))
 
 
 def measure_cost(n: int) -> Iterator[Row]:
@@ -131,7 +146,11 @@ def tasks(scale: str) -> list[Task]:
         Task("letter, kernels", split, kernel, measure_kernel, (kernel, n)) for kernel in KERNELS
     )
     decoding = Task("letter, decoding", split, "all", measure_decoding, (n,))
-    return [*draws, *costs, *kernels, decoding]
+    objectives = (
+        Task("segment, objective", f"{prefix}{s}", "all", measure_objective, (1000 + s,))
+        for s in range(size["splits"])
+    )
+    return [*draws, *costs, *kernels, decoding, *objectives]
 
 
 def config(scale: str) -> dict[str, Any]:
@@ -143,6 +162,7 @@ def config(scale: str) -> dict[str, Any]:
         "kernels": KERNELS,
         "C of the kernels": KERNEL_C,
         "neighbours of DRM": NEIGHBOURS,
+        "C of the objective": OBJECTIVE_C,
     }
 
 
@@ -239,6 +259,23 @@ def _decoding(rows: list[Measurement]) -> Verdict:
     return Verdict(max(ratios.values()) < CHEAP, f"times the cost of the margins: {listed}.")
 
 
+def _drm_dearer(rows: list[Measurement]) -> Verdict:
+    found = {row.method: row.value for row in rows if row.metric == "seconds to decode"}
+    if "DRM" not in found:
+        return Verdict(None, "it was not measured.")
+    times = found["DRM"] / found["SRM"]
+    return Verdict(times > 1, f"DRM takes {times:.0f} times as long as SRM.")
+
+
+def _objective(rows: list[Measurement]) -> Verdict:
+    found = np.array([row.value for row in rows if row.metric == "correlation with accuracy"])
+    if len(found) < 2:
+        return Verdict(None, "it was not measured.")
+    mean, low, high = t_interval(found)
+    told = f"{mean:+.2f} [{low:+.2f}, {high:+.2f}], {len(found)} splits."
+    return Verdict(True if low > 0 else False if high <= 0 else None, told)
+
+
 def _linear_cost(rows: list[Measurement]) -> Verdict:
     exponent = _exponent(rows)
     return Verdict(exponent <= LINEAR, f"kernel evaluations grow as N^{exponent:.2f} on letter.")
@@ -259,6 +296,23 @@ CLAIMS = (
         f"vectors, grows on letter at most as N^{LINEAR:g}.",
         _linear_cost,
         key="linear-cost",
+    ),
+    Claim(
+        "A smaller objective function means smaller generalization error, or a more reliable "
+        "classifier (section III).",
+        "Spearman's correlation of the static reliability, which falls with the objective, with "
+        "the test accuracy, over the seven one-against-all machines of segment (degree 1, "
+        f"standardised, C = {OBJECTIVE_C:g}): the 95 % interval (Student) of its mean over 60 "
+        "further splits is above 0. The claim does not hold if it is below.",
+        _objective,
+        key="objective",
+    ),
+    Claim(
+        "DRM is more expensive than SRM (section III).",
+        "On letter, with 2000 training samples, DRM adds more processor time to the margins than "
+        "SRM does.",
+        _drm_dearer,
+        key="drm-dearer",
     ),
     Claim(
         "A Gaussian kernel is the best choice for letter (section V).",

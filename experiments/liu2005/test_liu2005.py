@@ -334,6 +334,18 @@ def test_statements_are_measured(tmp_path):
     assert statements.CLAIMS[1].decide(cost).holds is False
 
 
+def test_reliability_is_compared_with_accuracy(half, monkeypatch):
+    monkeypatch.setattr(statements, "load_split", lambda name, resample: half)
+    (row,) = statements.measure_objective(0)
+    assert -1 <= row.value <= 1
+    claim = next(claim for claim in statements.CLAIMS if claim.key == "objective")
+    rows = [Measurement("x", "segment", str(n), *row[:2], v) for n, v in enumerate((0.8, 0.9, 0.7))]
+    assert claim.decide(rows).holds is True
+    assert claim.decide([row._replace(value=-row.value) for row in rows]).holds is False
+    assert claim.decide([*rows, rows[0]._replace(split="3", value=-0.9)]).holds is None
+    assert claim.decide([]).holds is None
+
+
 def curve_rows(counts_of_last=((9, 1), (15, 1), (9, 1)), before=((3, 1), (4, 1), (2, 2))):
     setting, C = figure2.CONVERGED["segment, degree 1"]
     common = {"C": C, "experiment": "liu2005-figure2"}
@@ -366,6 +378,7 @@ def test_decoding_and_kernels_are_measured(shared_data, monkeypatch):
     rows = [Measurement(*place, *row) for row in statements.measure_decoding(200)]
     assert {row.method for row in rows} == {"f(x)", "SRM", "DRM"}
     assert statements._decoding(rows).holds is not None
+    assert statements._drm_dearer(rows).holds is not None
     errors = [
         Measurement("liu2005-statements", "letter, kernels", "200", *row)
         for kernel in statements.KERNELS

@@ -10,7 +10,7 @@ from experiments import find
 from experiments.hastie1998 import gaussians
 from experiments.hastie1998.claims import NEARLY_HALF
 from experiments.hastie1998.tools import ratio_interval
-from experiments.liu2005 import converged
+from experiments.liu2005 import converged, statements
 from experiments.long.tracked import rows_of
 from experiments.pages import paired
 from experiments.results import Measurement
@@ -109,6 +109,16 @@ def test_liu_converged_machines(shared_data):
     for claim in experiment.claims:
         again, before = claim.decide(rows).holds, claim.decide(stored).holds
         assert again in (before, None), claim.decide(rows).evidence
+
+
+def test_liu_reliable_machines_are_accurate(shared_data):
+    shared_data("segment")
+    rows = [
+        row
+        for seed in range(5000, 5015)
+        for row in as_measurements("segment", str(seed), statements.measure_objective(seed))
+    ]
+    assert decided("liu2005-statements", "A smaller objective function", rows).holds
 
 
 # -- statements ------------------------------------------------------------------------

@@ -294,6 +294,40 @@ def decide_reproduced(rows: Rows, data: str) -> Verdict:
     return Verdict(reproduced(distances.values()), told + span)
 
 
+ALIKE = ("loss-linear", "loss-exponential", "noniterative", "zadrozny")
+
+
+def decide_alike(rows: Rows, data: str) -> Verdict:
+    """Decide whether the error rates of all methods with the same code are close to each other."""
+    summary = summarise(one_scale(rows))
+    found = {
+        code: [summary[data, f"{code}/{method}", "error"].mean for method in ALIKE]
+        for code in CODES
+        if (data, f"{code}/{ALIKE[0]}", "error") in summary
+    }
+    if len(found) < len(CODES):
+        return Verdict(None, "it was not measured.")
+    return Verdict(*_ranges(found))
+
+
+def printed_alike(data: str) -> str:
+    """Apply the criterion to the published error rates."""
+    ours = {ours: theirs for theirs, ours in OURS.items()}
+    names = {ours.get(method, method) for method in ALIKE}
+    found: dict[str, list[float]] = {code: [] for code in CODES}
+    for row in published("zadrozny2001_tables2_3"):
+        if row["dataset"] == data and row["method"] in names:
+            found[row["code"]].append(float(row["error_rate"]))
+    holds, told = _ranges(found)
+    return f"{told[:-1]}: {'as' if holds else 'not as'} claimed."
+
+
+def _ranges(found: dict[str, list[float]]) -> tuple[bool, str]:
+    ranges = {code: max(errors) - min(errors) for code, errors in found.items()}
+    told = ", ".join(f"{code} {gap:.4f}" for code, gap in ranges.items())
+    return max(ranges.values()) <= MARGIN, f"the largest differences are {told}."
+
+
 OURS = {"ht-noniterative": "noniterative", "ht-iterative": "zadrozny"}
 
 
@@ -366,6 +400,15 @@ TABLE_CLAIMS = (
         partial(decide_worse_one_vs_rest, pairs=ONE_AGAINST_ALL),
         partial(printed_signs, ONE_AGAINST_ALL, 1),
         "one-against-all-worse",
+    ),
+    Claim(
+        "On satimage, the differences between methods are small in terms of error rate "
+        "(section 5).",
+        "With every code, the error rates of the two losses and of the two estimates are within "
+        f"{MARGIN:.2f} of each other.",
+        partial(decide_alike, data="satimage"),
+        partial(printed_alike, "satimage"),
+        "alike",
     ),
     _lower(
         "sparse-better",

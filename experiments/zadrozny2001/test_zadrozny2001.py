@@ -327,8 +327,41 @@ def test_the_reliability_is_measured(tmp_path):
             RELIABILITY, "iris", "seed 0", reliability.measure_reliability("iris", code, None)
         )
     ]
-    assert RELIABILITY.claims[0].decide(rows).holds is None  # not all data sets
+    assert {claim.decide(rows).holds for claim in RELIABILITY.claims[:2]} == {None}  # some sets
     assert "| iris | one-vs-one | zadrozny |" in RELIABILITY.section(rows, tmp_path)
+
+
+def test_binary_estimates_are_judged():
+    rows = as_rows(RELIABILITY, "iris", "seed 0", reliability.measure_binary("iris", None))
+    claim = next(c for c in RELIABILITY.claims if c.key == "binary-not-calibrated")
+    assert claim.decide(rows).holds is None
+    everywhere = [row._replace(data=data) for data in claims.DATA for row in rows]
+
+    def with_errors(value):
+        return [
+            row._replace(value=value) if row.metric == "calibration error" else row
+            for row in everywhere
+        ]
+
+    assert claim.decide(with_errors(0.5)).holds is True
+    assert claim.decide(with_errors(0.0)).holds is False
+
+
+def test_small_differences_between_methods():
+    claim = next(c for c in TABLES.claims if c.key == "alike")
+
+    def rows(last):
+        errors = [*(0.1,) * (len(CODES) * len(claims.ALIKE) - 1), last]
+        places = product(CODES, claims.ALIKE)
+        return [
+            Measurement("x", "satimage", "origin", f"{code}/{method}", "error", error)
+            for (code, method), error in zip(places, errors, strict=True)
+        ]
+
+    assert claim.decide(rows(0.11)).holds is True
+    assert claim.decide(rows(0.13)).holds is False
+    assert claim.decide(rows(0.13)[:4]).holds is None
+    assert "one-vs-rest 0.0245" in claim.published() and "not as claimed" in claim.published()
 
 
 # -- the page --------------------------------------------------------------------------
