@@ -308,10 +308,14 @@ def hierarchy_distance(
     >>> hierarchy_distance(["cat", "cat"], ["mammal", "owl"], animals)
     2.5
     """
-    y, decisions = np.asarray(y), np.asarray(decisions)
-    check_consistent_length(y, decisions, sample_weight)
+    # Not by np.asarray, which makes texts of all labels if one node has a text as name.
+    both: tuple[Any, Any] = y, decisions
+    pair = [a.tolist() if hasattr(a, "tolist") else list(a) for a in both]
+    check_consistent_length(*pair, sample_weight)
+    if not pair[0]:
+        raise ValueError("y is empty: there is no distance. Pass a label and a decision, or more.")
     weight = None if sample_weight is None else check_weight(sample_weight)
-    return float(np.average(hierarchy.distances(y.tolist(), decisions.tolist()), weights=weight))
+    return float(np.average(hierarchy.distances(*pair), weights=weight))
 
 
 def calibration_error(curve: ReliabilityCurve) -> float:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -168,7 +169,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
 
         No array of all class probabilities is made. For a single class tree of logistic
         regressions, without calibration and scaling, models are only asked along paths that may
-        lead to one of the ``m`` classes: time grows like log k.
+        lead to one of the ``m`` classes: time grows like log k, unless X is sparse.
 
         Parameters
         ----------
@@ -185,7 +186,7 @@ class Predictions(ClassifierMixin, BaseEstimator):
         """
         self._check_fitted()
         m = min(check_integer("m", m, 1), len(self.classes_))
-        if type(X) is np.ndarray and len(X) and self._is_logistic_tree():
+        if not issparse(X) and n_samples(X) and self._is_logistic_tree():
             return self._top_along_paths(X, m)
 
         def top(p):

@@ -58,6 +58,19 @@ class TestNodes:
         assert Hierarchy.from_parents(tops).node_names == Hierarchy(ANIMALS).node_names
         table = pd.Series(dict(PARENTS))
         assert Hierarchy.from_parents(table).node_names == Hierarchy(ANIMALS).node_names
+        frame = pd.DataFrame([*PARENTS, ("fish", None), ("bird", np.nan)], columns=["node", "of"])
+        for parents in (frame, frame.to_numpy(), frame.itertuples(index=False)):
+            assert Hierarchy.from_parents(parents).node_names == Hierarchy(ANIMALS).node_names
+
+    def test_a_class_without_parent_is_below_the_root(self):
+        hierarchy = Hierarchy.from_parents({"cat": "mammal", "dog": "mammal", "owl": None})
+        assert hierarchy.node_names == ["root", "mammal", "cat", "dog", "owl"]
+
+    def test_of_arrays_and_sets(self):
+        arrays = {name: np.array(list(below)) for name, below in ANIMALS.items()}
+        assert Hierarchy(arrays).node_names == Hierarchy(ANIMALS).node_names
+        letters = set("qwertyuiop")
+        assert Hierarchy([letters, "a"]).node_names[2:-1] == sorted(letters)
 
     def test_of_lists_without_names(self):
         assert Hierarchy([[3, 1], [2, [0, 4]]]).node_names == [
@@ -78,6 +91,8 @@ class TestNodes:
             (lambda: Hierarchy([["cat", "dog"], ["owl", "cod", "gull"]]), "no leaf for 'horse'"),
             (lambda: Hierarchy(ANIMALS | {"bug": []}), "node 'bug' of the hierarchy has no child"),
             (lambda: Hierarchy([]), "node 'root' of the hierarchy has no children"),
+            (lambda: Hierarchy([["cat", "dog"], []]), "node 'root' .* has the child .., which"),
+            (lambda: Hierarchy({"a": ["cat", None]}), "node 'a' .* has the child None, which"),
             (lambda: Hierarchy(own_ancestor()), "node 'birds' is its own ancestor"),
             (lambda: Hierarchy([[1, 2], [3, 4, 5, 6]]), "no leaf for 'cat', .* leaves 1, 2, 3,"),
             (lambda: Hierarchy.from_parents([("a", "b", "c")]), "pairs .*, got .'a', 'b', 'c'."),
@@ -89,19 +104,26 @@ class TestNodes:
             CoupledClassifier(GaussianNB(), code=make()).fit(X, y)
 
     @pytest.mark.parametrize(
-        ("tree", "message"),
+        ("make", "message"),
         [
             (
-                np.array([["cat"], ["dog"]]),
-                "type ndarray, which cannot be a label",
+                lambda: Hierarchy(["cat", bytearray(b"dog")]),
+                "type bytearray, which cannot be a label",
             ),
-            ([["cat", 2], ["dog", 3]], "leaves of the hierarchy cannot be sorted"),
+            (
+                lambda: Hierarchy.from_parents([(["cat"], "mammal")]),
+                "node .'cat'. of type list, which cannot be a label",
+            ),
+            (
+                lambda: Hierarchy([["cat", 2], ["dog", 3]]),
+                "leaves of the hierarchy cannot be sorted",
+            ),
         ],
-        ids=["array", "mixed"],
+        ids=["leaf", "pointer", "mixed"],
     )
-    def test_errors_of_types(self, tree, message):
+    def test_errors_of_types(self, make, message):
         with pytest.raises(TypeError, match=message):
-            Hierarchy(tree).nodes()
+            make().nodes()
 
 
 class TestColumns:
@@ -153,8 +175,15 @@ class TestDecisions:
         assert hierarchy_distance(["cat", "owl"], ["dog", "owl"], hierarchy) == 1.0
         weights = [3.0, 1.0]
         assert hierarchy_distance(["cat", "owl"], ["dog", "owl"], hierarchy, sample_weight=weights)
+        assert_array_equal(hierarchy.distances(iter(["cat"]), iter(["dog"])), [2])
         with pytest.raises(ValueError, match="no node 'cow'"):
             hierarchy.distances(["cow"], ["cat"])
+
+    def test_distance_of_numbers_and_names(self):
+        hierarchy = Hierarchy({"low": [0, 1], "high": [2, 3]})
+        assert hierarchy_distance([0, 1, 2], [0, "low", "high"], hierarchy) == 2 / 3
+        with pytest.raises(ValueError, match="y is empty"):
+            hierarchy_distance([], [], hierarchy)
 
     @pytest.mark.parametrize("confidence", [-0.1, 1.1, np.nan, "high"])
     def test_bad_confidence(self, confidence):
@@ -164,6 +193,13 @@ class TestDecisions:
     def test_bad_shapes(self):
         with pytest.raises(ValueError, match=r"shape \(1, 5\), but the hierarchy has 6 classes"):
             Hierarchy(ANIMALS).node_probabilities(np.ones((1, 5)))
+
+    @pytest.mark.parametrize("bad", [np.nan, -0.1])
+    def test_no_probabilities(self, bad):
+        p = np.full((3, 6), 1 / 6)
+        p[1, 2] = bad
+        with pytest.raises(ValueError, match="row 1 of p has a negative number or NaN"):
+            Hierarchy(ANIMALS).decide(p)
 
 
 def test_classifier():

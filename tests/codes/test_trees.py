@@ -139,6 +139,8 @@ class TestBuilt:
         code = class_trees(X, y, random_state=0)
         scaled = X * np.array([1e-6, 1.0, 3.0, 1e5, 10.0]) + 7.0
         assert_array_equal(class_trees(scaled, y, random_state=0), code)
+        for power in (-1000, 600, 1000):  # squares would leave the range of float64
+            assert_array_equal(class_trees(np.ldexp(X, power), y, random_state=0), code)
 
     def test_forms_of_the_data(self):
         code = class_trees(X, y, random_state=0)
@@ -194,6 +196,8 @@ class TestBuilt:
         ({"n_trees": 0}, "n_trees must be an integer of at least 1, got 0"),
         ({"n_candidates": 1.5}, "n_candidates must be an integer"),
         ({"y": [1] * 240}, "y has only one class, 1"),
+        ({"y": [0, 1, 0]}, "inconsistent numbers of samples"),
+        ({"X": X[:0], "y": []}, "y has no classes"),
         ({"X": np.array([["a"] * 2] * 240, dtype=object)}, "class trees are built from numeric"),
     ],
 )
@@ -290,9 +294,21 @@ class TestTop:
         assert labels.shape == p.shape == (240, m)
         assert_allclose(p, -np.sort(-whole, axis=1)[:, :m], atol=1e-12)
         assert_allclose(np.take_along_axis(whole, labels - 5, axis=1), p, atol=1e-12)
-        slow, same = model.predict_top(pd.DataFrame(X).to_numpy().tolist(), m)
+        slow, same = model.predict_top(csr_array(X), m)
         assert_array_equal(slow[:, 0], labels[:, 0])
         assert_allclose(same, p, atol=1e-12)
+        for table in (X.tolist(), np.asfortranarray(X)):
+            for found, expected in zip(model.predict_top(table, m), (labels, p), strict=True):
+                assert_array_equal(found, expected)
+
+    def test_of_ties_the_first_class_is_best(self):
+        rows, classes = np.ones((60, 2)), np.arange(60) % 6
+        model = CoupledClassifier(code=ClassTrees(n_trees=1), cv=None, random_state=0)
+        labels, p = model.fit(rows, classes).predict_top(rows[:1], 6)
+        order = np.argsort(-model.predict_proba(rows[:1]), axis=1, kind="stable")
+        assert len(np.unique(p)) < 6
+        assert_array_equal(labels, order)
+        assert_array_equal(labels[:, 0], model.predict(rows[:1]))
 
     @quick
     @given(seed=seeds, k=st.integers(2, 12))

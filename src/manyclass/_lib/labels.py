@@ -70,7 +70,7 @@ def check_labels(y: NDArray, name: str = "y") -> None:
 
 
 def _check_order(y: NDArray, name: str) -> None:
-    missing = next((i for i, label in enumerate(y) if _is_missing(label)), None)
+    missing = next((i for i, label in enumerate(y) if is_missing(label)), None)
     if missing is not None:
         raise ValueError(
             f"{name} is {y[missing]} at row {missing}, a missing label: drop the row, or name the "
@@ -90,7 +90,7 @@ def _check_order(y: NDArray, name: str) -> None:
         )
 
 
-def _is_missing(label) -> bool:
+def is_missing(label) -> bool:
     """Whether a label is None, differs from itself, or cannot be compared at all."""
     try:
         return label is None or bool(label != label)

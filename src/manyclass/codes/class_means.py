@@ -54,6 +54,10 @@ def class_means(
 
 def _whitened(means: Floats, residuals: Floats, n: float) -> Floats:
     """Return the means in units of the residuals' covariance; ``n`` is its degrees of freedom."""
+    # Squares of large or small numbers would leave the range of float64; powers of two are exact.
+    size = np.maximum(abs(means).max(axis=0), abs(residuals).max(axis=0))
+    exponent = -np.frexp(size)[1]
+    means, residuals = np.ldexp(means, exponent), np.ldexp(residuals, exponent)
     means = means - means.mean(axis=0)
     within = np.sqrt((residuals**2).sum(axis=0) / n)
     between = means.std(axis=0)

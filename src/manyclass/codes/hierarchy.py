@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from manyclass._lib.arrays import Code, Floats, Places
+from manyclass._lib.labels import is_missing
 from manyclass._lib.messages import quoted, some_quoted
 from manyclass.codes.checks import check_integer
 from manyclass.codes.random import Seed
@@ -19,6 +20,7 @@ from manyclass.codes.trees import Grower, Split, as_code
 
 ROOT = "root"
 """The name of the node of all classes, if the hierarchy does not name it."""
+_SEQUENCES = list | tuple | set | np.ndarray
 
 
 class Nodes(NamedTuple):
@@ -50,9 +52,9 @@ class Hierarchy(BaseEstimator):
     Parameters
     ----------
     tree : nested dict or list
-        A dict has names of nodes as keys and their children as values; a list has children
-        without a name of their own. Everything else is a class label, and so is a key with the
-        value None. Every label of y must occur once.
+        A dict has names of nodes as keys and their children as values; a list or array has
+        children without a name of their own. Everything else is a class label, and so is a key
+        with the value None. Every label of y must occur once.
     n_trees : int, default=4
         A node with more than two children is split step by step, as in
         :class:`~manyclass.codes.ClassTrees`, in this many ways, which are averaged.
@@ -90,8 +92,9 @@ class Hierarchy(BaseEstimator):
 
         Parameters
         ----------
-        parents : dict, Series or iterable of pairs
-            The parent of each node; None means no parent. Nodes without children are classes.
+        parents : dict, Series, iterable of pairs, or array or DataFrame of shape (m, 2)
+            The parent of each node; None or NaN means no parent. Nodes without children are
+            classes.
         **options : int
             Other parameters.
 
@@ -102,14 +105,22 @@ class Hierarchy(BaseEstimator):
         {'mammal': {'cat': None, 'dog': None}, 'bird': {'owl': None}}
         """
         pairs: Any = parents.items() if hasattr(parents, "items") else parents
+        if getattr(parents, "ndim", 1) == 2:
+            pairs = np.asarray(parents, dtype=object)
         parent_of: dict[Any, Any] = {}
         children: dict[Any, list[Any]] = {}
+        without_parent: dict[Any, None] = {}
         for pair in pairs:
-            if not isinstance(pair, tuple | list) or len(pair) != 2:
+            if not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2:
                 raise ValueError(f"parents must have pairs (node, parent), got {quoted(pair)}.")
+            for node in pair:
+                _check_name(node)
             child, parent = pair
-            if parent is None or (child in parent_of and parent_of[child] == parent):
-                continue  # a root, or a pair that occurs twice
+            if is_missing(parent):
+                without_parent[child] = None
+                continue
+            if child in parent_of and parent_of[child] == parent:
+                continue  # the pair occurs twice
             if child in parent_of:
                 raise ValueError(
                     f"node {quoted(child)} has two parents, {quoted(parent_of[child])} and "
@@ -118,7 +129,7 @@ class Hierarchy(BaseEstimator):
             parent_of[child] = parent
             children.setdefault(parent, []).append(child)
         _check_no_cycle(parent_of)
-        roots = [node for node in children if node not in parent_of]
+        roots = [node for node in {**children, **without_parent} if node not in parent_of]
 
         def nested(node: Any) -> dict[Any, Any] | None:
             return {child: nested(child) for child in children[node]} if node in children else None
@@ -216,6 +227,9 @@ class Hierarchy(BaseEstimator):
                 f"p has shape {p.shape}, but the hierarchy has {len(members[0])} classes: pass "
                 "one column for each."
             )
+        if not (p >= 0.0).all():
+            row = int(np.argmin((p >= 0.0).all(axis=1)))
+            raise ValueError(f"row {row} of p has a negative number or NaN: pass probabilities.")
         return np.stack([p[:, below].sum(axis=1) for below in members], axis=1)
 
     def decide(self, p: ArrayLike, confidence: float = 0.5) -> NDArray:
@@ -255,7 +269,7 @@ class Hierarchy(BaseEstimator):
 
     def distances(self, a: Iterable[Hashable], b: Iterable[Hashable]) -> NDArray[np.int64]:
         """Return the number of edges between pairs of nodes, named as in ``node_names``."""
-        nodes = self.nodes()
+        a, b, nodes = list(a), list(b), self.nodes()
         place, depths = {name: i for i, name in enumerate(nodes.names)}, nodes.depths
         unknown = [name for name in (*a, *b) if name not in place]
         if unknown:
@@ -306,11 +320,7 @@ def _flatten(tree: Any) -> tuple[list[Any], list[int]]:
     known: set[Any] = set()
 
     def add(name: Any, parent: int, below: Any) -> None:
-        if not isinstance(name, Hashable):
-            raise TypeError(
-                f"the hierarchy has the leaf {quoted(name)} of type {type(name).__name__}, which "
-                "cannot be a label: use nested dicts and lists of labels."
-            )
+        _check_name(name)
         if name in known:
             raise ValueError(
                 f"node {quoted(name)} occurs twice in the hierarchy: give every node one parent "
@@ -321,8 +331,14 @@ def _flatten(tree: Any) -> tuple[list[Any], list[int]]:
         parents.append(parent)
         place, children = len(names) - 1, list(_children(below))
         if not children and (below is not None or parent < 0):
-            raise ValueError(f"node {quoted(name)} of the hierarchy has no children: remove it.")
+            advice = "remove it" if parent >= 0 else "pass two classes or more"
+            raise ValueError(f"node {quoted(name)} of the hierarchy has no children: {advice}.")
         for own, deeper in children:
+            if own is None and not _joined(deeper):
+                raise ValueError(
+                    f"node {quoted(name)} of the hierarchy has the child {quoted(deeper)}, which "
+                    "is neither a class nor a node with children: remove it."
+                )
             add(_joined(deeper) if own is None else own, place, deeper)
 
     _check_no_loop(ROOT, tree, frozenset())
@@ -332,6 +348,14 @@ def _flatten(tree: Any) -> tuple[list[Any], list[int]]:
     else:
         add(ROOT, -1, tree)
     return names, parents
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, Hashable):
+        raise TypeError(
+            f"the hierarchy has the node {quoted(name)} of type {type(name).__name__}, which "
+            "cannot be a label: use nested dicts and lists of labels."
+        )
 
 
 def _check_no_loop(name: Any, below: Any, above: frozenset[int]) -> None:
@@ -357,9 +381,10 @@ def _children(below: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the name (None if it has none) and the children of each child."""
     if isinstance(below, Mapping):
         yield from below.items()
-    elif isinstance(below, list | tuple | set):
-        for child in below:
-            is_leaf = not isinstance(child, Mapping | list | tuple | set)
+    elif isinstance(below, _SEQUENCES):
+        # Sets have another order in each run.
+        for child in sorted(below, key=str) if isinstance(below, set) else below:
+            is_leaf = not isinstance(child, Mapping | _SEQUENCES)
             if isinstance(child, Mapping):
                 yield from child.items()
             else:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 
 from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.messages import quoted
@@ -179,9 +179,12 @@ def class_trees(
            [ 1,  0,  1],
            [ 1,  0, -1]], dtype=int8)
     """
-    classes = np.unique(np.asarray(y))
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(X, y)
+    classes = np.unique(y)
     if len(classes) < 2:
-        raise ValueError(f"y has only one class, {quoted(classes[0])}: pass two or more.")
+        found = f"only one class, {quoted(classes[0])}" if len(classes) else "no classes"
+        raise ValueError(f"y has {found}: pass two or more.")
     return ClassTrees(n_trees, n_candidates).build(X, y, len(classes), random_state)
 
 
