@@ -30,6 +30,7 @@ from benchmarks import (
     softmax,
     svm,
     svm_quality,
+    svm_search,
 )
 from experiments.pages import markdown_table
 from manyclass._lib.files import replace_file
@@ -46,6 +47,7 @@ TABLES = (
     probabilities.TABLES
     | svm_quality.TABLES
     | svm.TABLES
+    | svm_search.TABLES
     | sizes.TABLES
     | scaling_costs.TABLES
     | leave_one_out.TABLES

@@ -66,8 +66,7 @@ def svm_search() -> list[list[str]]:
     return rows
 
 
-# Not measured yet under the lock of timings, so no page shows it: python -m benchmarks.svm_search
-PENDING = {
+TABLES = {
     "svm-search": (
         svm_search,
         [
@@ -84,8 +83,3 @@ PENDING = {
         ],
     ),
 }
-
-
-if __name__ == "__main__":
-    for row in svm_search():
-        print(" | ".join(row))

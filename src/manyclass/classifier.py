@@ -29,7 +29,7 @@ from manyclass._lib.labels import check_targets
 from manyclass._lib.messages import quoted, warn
 from manyclass._lib.routing import offers_weights_if_taken
 from manyclass._lib.rows import is_by_columns
-from manyclass._lib.sklearn import check_any_rows, check_sample_weight
+from manyclass._lib.sklearn import check_any_rows, check_sample_weight, is_plain_labels
 from manyclass._lib.unchanged_on_error import unchanged_on_error
 from manyclass._lib.weights import class_sizes, weights_in_use
 from manyclass.banks import (
@@ -189,7 +189,8 @@ class CoupledBase(Predictions, ABC):
         check_targets(y)
         any_rows = takes_any_rows(self._base_estimator())
         X = check_any_rows(self, X, reset=reset, sparse=sparse, of_any_shape=any_rows)
-        y = column_or_1d(y, warn=True)
+        if not is_plain_labels(y):
+            y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         return (X, y) if is_by_columns(X) else indexable(X, y)  # which would convert it
 

@@ -25,9 +25,10 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC, LinearSVC
 
 from manyclass import CoupledClassifier, codes
+from manyclass._lib.compiled.dealing import deal
 from manyclass.banks import MARGIN, PROBABILITY, fit_bank, response_kind
 from manyclass.scores.crossfit import CrossFittedScores, calibration_rows, out_of_sample_scores
-from manyclass.scores.folds import _fold_of_each, make_folds
+from manyclass.scores.folds import make_folds
 
 X, y = make_blobs(60, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 SPARSE = np.array([[1, 1, 0, -1], [-1, 0, 1, -1], [0, -1, 1, 1], [0, -1, -1, 1]], dtype=np.int8)
@@ -343,7 +344,8 @@ class TestFolds:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
             expected = [test for _, test in StratifiedKFold(cv).split(y, y)]
-        numbers = _fold_of_each(y, cv)
+        numbers = np.empty_like(y)
+        deal(y, y.max() + 1, cv, numbers)
         for number, test in enumerate(expected):
             assert_array_equal(np.flatnonzero(numbers == number), test)
 

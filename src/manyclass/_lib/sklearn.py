@@ -26,6 +26,7 @@ __all__ = [
     "in_known_numbers",
     "is_as_fitted",
     "is_finite_array",
+    "is_plain_labels",
     "is_plain_numeric",
     "n_samples",
     "routing_enabled",
@@ -49,8 +50,8 @@ def check_sample_weight(sample_weight, X, *, allow_all_zero: bool = False) -> ND
         total = weights.sum()
     if total == np.inf:
         raise ValueError(
-            f"sample_weight is as large as {weights.max():.2g}: the sum of the weights is infinite. "
-            "Scale them to a mean of 1."
+            f"sample_weight is as large as {weights.max():.2g}: the sum of the weights is "
+            "infinite. Scale them to a mean of 1."
         )
     return weights
 
@@ -106,6 +107,11 @@ def is_as_fitted(estimator, X) -> bool:
     )
 
 
+def is_plain_labels(y) -> bool:
+    """Whether y is a vector of whole numbers or texts: ``column_or_1d`` would return it."""
+    return type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU"
+
+
 def is_finite_array(X, dtype) -> bool:
     """Whether X is a matrix of finite numbers of this type: ``check_array`` would return it.
 
@@ -133,7 +139,10 @@ def check_any_rows(
                 estimator.__dict__.pop(name, None)
             _check_not_empty(estimator, X)
         return X
-    if not is_plain_numeric(X):
+    # A matrix of numbers would be returned as it is. scikit-learn's checks take as long as a
+    # machine.
+    is_matrix = type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "fiub" and X.size > 0
+    if is_matrix or not is_plain_numeric(X):
         if reset:
             _check_not_empty(estimator, X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)

@@ -25,8 +25,8 @@ Write = Callable[["pd.DataFrame"], None]
 STDOUT = "-"
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
-"""Beginnings of texts that a spreadsheet takes for a formula (OWASP, "CSV Injection"). The last four
-are the full-width forms of the first four."""
+"""Beginnings of texts that a spreadsheet takes for a formula (OWASP, "CSV Injection"). The last
+four are the full-width forms of the first four."""
 
 
 def check_name(output: StrPath, inputs: Sequence[StrPath]) -> None:

@@ -12,6 +12,7 @@ copies, nor on whether a copy is a row of its own or part of a weight.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,9 +48,13 @@ def distinct_rows(
     """
     weights = np.ones(len(y)) if weights is None else weights
     rows = rows[weights[rows] > 0]
-    first, of_row = _partition(X, y, rows, block_entries)
+    digests = _digests(X, rows, block_entries)
+    in_order = np.sort(digests)
+    if len(rows) == 0 or (repeated > 0.0 and not (in_order[1:] == in_order[:-1]).any()):
+        return None
+    first, of_row = _partition(digests, y, rows)
     sizes = np.bincount(of_row)
-    if len(rows) == 0 or np.mean(sizes > 1) < repeated:
+    if np.mean(sizes > 1) < repeated:
         return None
     if not _are_same(X, rows, first[of_row], block_entries):
         return None
@@ -63,9 +68,9 @@ def distinct_rows(
 class Copies:
     """For each row of X with a weight, the rows that are equal to it and of the same class."""
 
-    def __init__(self, X, y: Places, weights: Floats):
+    def __init__(self, X, y: Places, weights: Floats, block_entries: int = 2**15):
         rows = np.flatnonzero(weights > 0)
-        _, of_row = _partition(X, y, rows)
+        _, of_row = _partition(_digests(X, rows, block_entries), y, rows)
         self._number = np.full(len(y), -1)
         self._number[rows] = of_row
         self._by_number = rows[np.argsort(of_row, kind="stable")]
@@ -85,9 +90,9 @@ class Copies:
         return self._weights[self._number[rows]]
 
 
-def _partition(X, y: Places, rows: Places, block_entries: int = 2**15) -> tuple[Places, Places]:
+def _partition(digests: NDArray[np.uint64], y: Places, rows: Places) -> tuple[Places, Places]:
     """Number the sets of rows with one class and digest; return their first rows, and numbers."""
-    digests, classes = _digests(X, rows, block_entries), y[rows]
+    classes = y[rows]
     order = np.lexsort((digests, classes))
     begins = np.ones(len(rows), dtype=np.bool_)
     begins[1:] = (np.diff(digests[order]) != 0) | (np.diff(classes[order]) != 0)
@@ -98,8 +103,7 @@ def _partition(X, y: Places, rows: Places, block_entries: int = 2**15) -> tuple[
 
 def _digests(X, rows: Places, block_entries: int) -> NDArray[np.uint64]:
     """Return a number per row, which is the same for equal rows in any type of X."""
-    factors = np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64)
-    factors = 2 * factors + np.uint64(1)  # odd
+    factors = _factors(X.shape[1])
     if is_by_columns(X):
         return _digests_by_columns(X, factors, block_entries)[rows]
     digests = np.empty(len(rows), dtype=np.uint64)
@@ -111,6 +115,12 @@ def _digests(X, rows: Places, block_entries: int) -> NDArray[np.uint64]:
             mixed = _mixed(part)
         digests[block] = mixed @ factors
     return digests
+
+
+@lru_cache(maxsize=4)
+def _factors(n: int) -> NDArray[np.uint64]:
+    """Return random odd numbers. They take as long as the digests of a hundred rows."""
+    return 2 * np.random.default_rng(0).integers(2**63, size=n, dtype=np.uint64) + np.uint64(1)
 
 
 def _digests_by_columns(X, factors: NDArray[np.uint64], block_entries: int) -> NDArray[np.uint64]:

@@ -15,7 +15,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.messages import warn
 from manyclass._lib.rows import is_everything, take_rows, with_narrow_indices, without_duplicates
-from manyclass._lib.sklearn import n_samples
+from manyclass._lib.sklearn import is_finite_array, n_samples
 from manyclass._lib.weights import check_heaviest
 from manyclass.banks.base import check_square
 from manyclass.banks.limits import Limits
@@ -100,7 +100,7 @@ def fit_kernel_bank(
 
 def read_by_machines(estimator, X):
     """Return X in the form that the machines read, so that it is not converted for every fold."""
-    if callable(estimator.kernel):
+    if callable(estimator.kernel) or (is_finite_array(X, np.float64) and X.flags.c_contiguous):
         return X
     X = check_array(
         X, accept_sparse="csr", dtype=np.float64, order="C", input_name="X", estimator=estimator
