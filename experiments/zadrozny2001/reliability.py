@@ -73,7 +73,7 @@ def measure_binary(name: str, limit: int | None) -> Iterator[Row]:
     problem = read(name, limit)
     margins = fit_margins(problem, BINARY, 0, with_train=False)
     r = expit(margins.test).ravel()
-    positive = (margins.code[problem.y_test] > 0).ravel() * 1.0
+    positive = (margins.code[problem.y_test] > 0).ravel().astype(np.float64)
     yield Row(f"{BINARY}/r", "calibration error", calibration_error(r, positive))
     expected = calibrated_error(r, np.random.default_rng(0))
     yield Row(f"{BINARY}/r", "if calibrated", expected)
