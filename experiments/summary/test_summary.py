@@ -328,7 +328,7 @@ def test_advice_names_what_is_best():
     assert "**The temperature: keep it.**" in told
     assert "Avoid" in told and "refregier-vallet" in told.split("Avoid")[1]
     told = advice.advice(Table(made_up(ALL_EQUAL | {"softmax": 0.3, "max-wins": 0.1}, cost=1.1)))
-    assert '**For probabilities: `code="one-vs-rest", combiner="softmax"`**' in told
+    assert '**For probabilities: `code="one-vs-one", combiner="softmax"`**' in told
     assert "**The temperature: leave it out.**" in told
     assert '**For labels alone: `code="one-vs-one", combiner="max-wins"`.**' in told
 

@@ -87,7 +87,7 @@ class TestNodes:
             ),
             (lambda: Hierarchy([["a", "b"], ["a", "c"]]), "node 'a' occurs twice"),
             (lambda: Hierarchy({"top": ["a"]}), "single leaf, 'a'"),
-            (lambda: Hierarchy(ANIMALS | {"bug": ["ant"]}), "no classes of y: 'ant'"),
+            (lambda: Hierarchy(ANIMALS | {"bug": ["ant"]}), "not classes of y: 'ant'"),
             (lambda: Hierarchy([["cat", "dog"], ["owl", "cod", "gull"]]), "no leaf for 'horse'"),
             (lambda: Hierarchy(ANIMALS | {"bug": []}), "node 'bug' of the hierarchy has no child"),
             (lambda: Hierarchy([]), "node 'root' of the hierarchy has no children"),

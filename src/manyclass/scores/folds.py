@@ -21,6 +21,7 @@ FOLDS = 5
 Fold = tuple[Places, Places]
 """Training rows and test rows."""
 
+# The seed is a choice: any other would do as well.
 _shuffler, _shuffling = np.random.RandomState(0), Lock()
 
 
