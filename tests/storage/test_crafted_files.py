@@ -191,7 +191,11 @@ class TestSchema:
         ("loader", "change", "message"),
         [
             ("NdArrayNode", {"__class__": "void"}, "is a record of bytes"),
-            ("NdArrayNode", {"type": None}, "does not have the form of a NdArrayNode|is not a node"),
+            (
+                "NdArrayNode",
+                {"type": None},
+                "does not have the form of a NdArrayNode|is not a node",
+            ),
             ("NdArrayNode", {"file": "../x"}, "names no member of the archive"),
             ("SparseMatrixNode", {"file": 1}, "does not have the form of a SparseMatrixNode"),
             ("DictNode", {"content": {}}, "has more keys than types of keys, or fewer"),
