@@ -24,12 +24,11 @@ from benchmarks import (
     leave_one_out,
     limited_learners,
     many_classes,
-    probabilities,
     scaling_costs,
     sizes,
     softmax,
     svm,
-    svm_quality,
+    svm_kernels,
     svm_search,
 )
 from experiments.pages import markdown_table
@@ -44,8 +43,7 @@ PAGES = (
     ROOT / "README.md",
 )
 TABLES = (
-    probabilities.TABLES
-    | svm_quality.TABLES
+    svm_kernels.TABLES
     | svm.TABLES
     | svm_search.TABLES
     | sizes.TABLES

@@ -1,4 +1,4 @@
-"""Reliability diagrams before and after moving to CoupledSVC, on real data.
+"""Reliability diagrams before and after moving to CoupledSVC, on random splits of training parts.
 
     python -m benchmarks.reliability
 
@@ -14,11 +14,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 
-from benchmarks.svm_quality import OURS, PROBABILITY, SIGMOID, models, split
+from benchmarks.quality.cases import Case
+from benchmarks.svm_models import OURS, PROBABILITY, SIGMOID, models
 
 FIGURE = Path(__file__).parent.parent / "docs" / "figures" / "svm-reliability.png"
 DATA = ("letter", "pendigits", "satimage")
 SHOWN = (PROBABILITY, SIGMOID, OURS)
+ROWS = 3000
 
 
 def curve(y: np.ndarray, p: np.ndarray, classes: np.ndarray, n_bins: int = 12):
@@ -40,9 +42,9 @@ def main() -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, len(DATA), figsize=(11, 3.9), layout="constrained")
+    figure, axes = plt.subplots(1, len(DATA), figsize=(11, 4.9), layout="constrained")
     for axis, name in zip(axes, DATA, strict=True):
-        X_train, X_test, y_train, y_test = split(name)
+        X_train, X_test, y_train, y_test = Case(name, 42, ROWS).parts()
         axis.plot([0, 1], [0, 1], color="0.7", lw=1)
         for key in SHOWN:
             with warnings.catch_warnings():
@@ -53,7 +55,13 @@ def main() -> None:
             loss = log_loss(y_test, p, labels=fitted.classes_)
             axis.plot(said, came, "o-", ms=4, label=f"{key}: {loss:.3f}")
         axis.set(title=name, xlabel="predicted probability", xlim=(0, 1), ylim=(0, 1))
-        axis.legend(title="log-loss", fontsize=7, title_fontsize=7, frameon=False)
+        axis.legend(
+            title="log-loss",
+            fontsize=8,
+            title_fontsize=8,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.16),
+        )
     axes[0].set_ylabel("observed frequency")
     figure.savefig(FIGURE, dpi=110)
 

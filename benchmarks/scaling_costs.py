@@ -16,8 +16,10 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.svm import SVC
 
 from benchmarks.many_classes import words
-from benchmarks.svm_quality import is_available, split
+from benchmarks.quality.cases import both_parts, prepare
+from benchmarks.svm_models import is_available
 from benchmarks.timing import interleave
+from experiments import datasets
 from manyclass import CoupledSVC
 
 PARAMS = {"C": 10, "gamma": "scale"}
@@ -49,7 +51,7 @@ def fits() -> Iterator[tuple[str, int, np.ndarray, np.ndarray]]:
     yield "Gaussian classes", 30, *simulated(100, 6)
     yield "Gaussian classes", 10, *simulated(500, 7)
     if is_available("letter"):
-        X, _, y, _ = split("letter")
+        X, _, y, _ = datasets.load("letter").train_test()
         yield "letter", 2, X, y
         X, _, y, _ = words(10, 2, 40)
         yield "words of letters", 1, X, y
@@ -78,7 +80,7 @@ def predictions() -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
     yield "digits", X[::2], y[::2], X[1::2]
     for name, most in (("segment", 500), ("letter", None)):
         if is_available(name):
-            X, X_test, y, _ = split(name)
+            X, X_test, y, _ = prepare(name, both_parts(name), standardised=True)
             yield name, X[:most], y[:most], X_test
 
 

@@ -10,8 +10,9 @@ from sklearn.base import clone
 from sklearn.multiclass import OneVsOneClassifier
 from sklearn.svm import SVC
 
-from benchmarks.svm_quality import OURS, PARAMS, is_available, models, split
+from benchmarks.svm_models import OURS, PARAMS, is_available, models
 from benchmarks.timing import interleave
+from experiments import datasets
 
 LABELS_ONLY = "SVC (labels only)"
 
@@ -41,7 +42,7 @@ def letter() -> list[list[str]]:
     """Time fits on 16000 rows of letter and predictions of 4000 rows."""
     if not is_available("letter"):
         return [["letter (not available)", *["-"] * 7]]
-    X_train, X_test, y_train, _ = split("letter")
+    X_train, X_test, y_train, _ = datasets.load("letter").train_test()
     candidates = {LABELS_ONLY: SVC(**PARAMS)} | models()
     candidates["OneVsOneClassifier(SVC)"] = OneVsOneClassifier(SVC(**PARAMS))
     with warnings.catch_warnings():

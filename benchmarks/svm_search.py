@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
 from benchmarks.quality.cases import Case
-from benchmarks.svm_quality import is_available
+from benchmarks.svm_models import is_available
 from manyclass import CoupledSVC, CoupledSVCCV
 
 # Training rows: a random split of the training part, two thirds of it at most. The rest are the

@@ -61,7 +61,7 @@ class CoupledSVC(CoupledBase):
     calibration : {"sigmoid", "robust-sigmoid", "isotonic"}, default="sigmoid"
         How margins become probabilities: by Platt's sigmoid, by a sigmoid that is robust to long
         tails of the margins (:class:`~manyclass.calibration.RobustSigmoid`), or by isotonic
-        regression. For kernels other than rbf, try the robust one: its log-loss is usually lower.
+        regression.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
         How out-of-sample scores are computed: by leave-one-out, or by folds. Leave-one-out uses
         a formula; where this is doubtful, the solver goes on without the sample. In columns
