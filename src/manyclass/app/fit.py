@@ -129,7 +129,7 @@ def fit_file(
     calibration: sigmoid
     scaling: StructuredScaling, 150 samples; log-loss coupled 0.11..., scaled 0.08...
     wrote ...iris.skops (... kB)
-    in 5-fold cross-validation: log-loss 0.10 (class frequencies alone 1.10), error 4.7 %
+    in 5-fold cross-validation: log-loss 0.10 (class frequencies alone 1.10), error 5.3 %
     """
     output = Path(output)
     check_output(output, [path_or_name], force=force)
