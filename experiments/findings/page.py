@@ -32,6 +32,15 @@ def verdict(claim: str) -> ledger.Entry:
 
 def write_findings() -> str:
     """Write the page and its figures from the ledgers and the stored results."""
+    for finding in FINDINGS:
+        save_figure(figures.folder() / f"{finding.name}.png", finding.draw, **finding.options)
+    page = figures.folder() / "README.md"
+    replace_file(page, findings_text())
+    return str(page)
+
+
+def findings_text() -> str:
+    """Return the page."""
     books = [ledger.read_ledger(paper) for paper in ledger.PAPERS]
     parts = ["# Findings and errata", INTRODUCTION, "## Scoreboard", totals(books), _open(books)]
     parts.append("## Ten findings")
@@ -40,18 +49,15 @@ def write_findings() -> str:
     parts += ["## Errata", ERRATA, errata_table(books)]
     parts += ["## Criteria that were changed", CHANGED, _changed(books)]
     parts += ["## What was judged before", RETIRED, _retired(books)]
-    page = figures.folder() / "README.md"
-    replace_file(page, "\n\n".join(parts) + "\n")
-    return str(page)
+    return "\n\n".join(parts) + "\n"
 
 
 def _section(number: int, finding: Finding) -> list[str]:
-    path = figures.folder() / f"{finding.name}.png"
     rests = ", ".join(f"{verdict(c).id} ({verdict(c).verdict})" for c in finding.entries)
     return [
         f"### {number}. {finding.title}",
         finding.text(),
-        save_figure(path, finding.draw, **finding.options),
+        f"![{finding.name}]({finding.name}.png)",
         f"Ledger: {rests}." if rests else "Ledger: not a claim of the papers.",
     ]
 
