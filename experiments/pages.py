@@ -126,7 +126,8 @@ def backs(paper: str, rows: list[Measurement], scale: str) -> list[str]:
     return [
         "## The ledger",
         "Every method, formula, algorithm, table, figure and claim of the paper. `ledger.toml` has "
-        "the criteria, the dates on which they were written and changed, and the evidence.",
+        "the criteria, the dates on which they were written and changed, and the evidence. Quotes "
+        "are short, with formulas in plain letters; words in square brackets are ours.",
         markdown_table(header, table, of_words=True),
         "## Errata",
         errata_table([judged]),
