@@ -10,7 +10,6 @@ from experiments.findings import figures
 from experiments.pages import errata_table, markdown_table, save_figure
 from manyclass._lib.files import replace_file
 
-
 AIM = 6  # open verdicts at most
 
 
