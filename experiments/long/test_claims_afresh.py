@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import pytest
 
 from experiments import find
+from experiments.findings.figures import rows_of
 from experiments.hastie1998 import gaussians, mixtures
 from experiments.hastie1998 import statements as hastie_statements
 from experiments.hastie1998.claims import NEARLY_HALF
 from experiments.hastie1998.tools import ratio_interval
 from experiments.liu2005 import converged, statements
-from experiments.long.tracked import rows_of
 from experiments.pages import paired
 from experiments.results import Measurement
 from experiments.runner import Row, Verdict
@@ -36,7 +36,9 @@ def decided(experiment: str, beginning: str, rows: list[Measurement]) -> Verdict
 def assert_told_as_before(experiment: str, rows: list[Measurement]) -> None:
     """Check that no claim of an experiment has the opposite verdict by these rows."""
     (found,) = find(experiment)
-    told = [(claim, claim.decide(rows), claim.decide(rows_of(found))) for claim in found.claims]
+    told = [
+        (claim, claim.decide(rows), claim.decide(rows_of(experiment))) for claim in found.claims
+    ]
     assert any(again.holds is not None for _, again, _ in told)
     for claim, again, before in told:
         assert again.holds in (before.holds, None), f"{claim.text} {again.evidence}"
