@@ -152,7 +152,7 @@ CLAIMS = (
     ),
     Claim(
         "The log-loss of wlw2 is not worse than that of the best one-vs-one rule, each with its "
-        "temperature.",
+        "temperature or trained.",
         NEMENYI,
         partial(_not_worse, pairs_only=True),
     ),

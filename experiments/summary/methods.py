@@ -19,19 +19,19 @@ COUPLERS = {
         "logit",
         "vote",
     ),
-    "one-vs-rest": ("normalize", "kl", "least-squares"),
+    "one-vs-rest": ("normalize", "kl", "least-squares", "zadrozny", "noniterative"),
     "sparse-random": ("kl", "least-squares", "zadrozny", "noniterative"),
 }
 """Rules from binary to class probabilities: with a temperature, and without."""
 
-TRAINED = {"one-vs-rest": ("softmax", "softmax-simplified")}
+TRAINED = dict.fromkeys(COUPLERS, ("softmax", "softmax-simplified"))
 """Rules that learn from out-of-sample scores. Their weights include a temperature."""
 
 DECODERS = {
     # Hamming decoding of all pairs is max-wins, a linear loss with one-vs-rest winner-takes-all.
     "one-vs-one": ("max-wins", "loss"),
     "one-vs-rest": ("winner-takes-all", "hamming", "srm", "drm"),
-    "sparse-random": ("hamming", "loss"),
+    "sparse-random": ("hamming", "loss", "loss-weighted"),
 }
 """Rules that give labels alone."""
 
@@ -42,18 +42,16 @@ SAME = {
         "zadrozny": "ht",
         "least-squares": "wlw2",
         "noniterative": "ht-noniterative",
+        "loss-weighted": "loss",
     },
     # As a tree, one-vs-rest is a root with a group for every class.
-    "one-vs-rest": {"loss": "winner-takes-all", "tree-product": "normalize"},
+    "one-vs-rest": {
+        "loss": "winner-takes-all",
+        "loss-weighted": "winner-takes-all",
+        "tree-product": "normalize",
+    },
 }
 """Rules that are another one with the code: exactly, or but for the weights of the columns."""
-
-NOT_MEASURED = {
-    "one-vs-one": ("softmax", "softmax-simplified", "loss-weighted"),
-    "one-vs-rest": ("zadrozny", "noniterative", "loss-weighted"),
-    "sparse-random": ("softmax", "softmax-simplified", "loss-weighted"),
-}
-"""Rules of the library that the results do not cover."""
 
 BY_RELIABILITY = ("srm", "drm")  # decoders that read an objective only support vector machines have
 

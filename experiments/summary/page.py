@@ -14,7 +14,6 @@ from experiments.summary.figures import diagrams
 from experiments.summary.methods import (
     CODES,
     LEARNERS,
-    NOT_MEASURED,
     PEERS,
     SAME,
     Method,
@@ -29,7 +28,7 @@ from experiments.summary.tasks import COMBINING, FITTING, LEARNING
 
 PAIRS = "one-vs-one"
 FIGURES = {
-    ("one-vs-one", "log-loss"): "Log-loss of the one-vs-one rules, each with its temperature:",
+    ("one-vs-one", "log-loss"): "Log-loss of the one-vs-one rules, with a temperature or trained:",
     ("one-vs-one", "error"): "Error of the one-vs-one rules and decoders:",
     ("all", "log-loss"): "Log-loss of the rules of all codes, with a temperature or trained:",
     ("all", "error"): "Error of the rules and decoders of all codes:",
@@ -64,19 +63,15 @@ hundred rows."""
 
 
 def _coverage() -> str:
-    """Say which rules are others with a code, and which are not measured."""
+    """Say which rules are others with a code."""
     same = "; ".join(
         f"{code}: {', '.join(f'`{a}` is `{b}`' for a, b in rules.items())}"
         for code, rules in SAME.items()
     )
-    missing = "; ".join(
-        f"{code}: {', '.join(f'`{rule}`' for rule in rules)}"
-        for code, rules in NOT_MEASURED.items()
-    )
     return (
-        "Not all rules of the library are here. Some are another rule with a code, but for the "
-        f"weights of the columns ({same}). Not measured are, {missing}. Nor are codes other than "
-        "the three."
+        "All rules of the library that are defined for one of the three codes are here. Some are "
+        f"another rule with a code, but for the weights of the columns ({same}). Other codes are "
+        "not measured."
     )
 
 
