@@ -106,7 +106,9 @@ def sources(
     return np.array(features), odds
 
 
-def fit(p, y, weights, columns=None, others=(), code=None, pooled=None) -> Fitted:
+def fit(
+    p, y, weights, columns=None, others=(), code=None, pooled=None, columns_ridge=0.3
+) -> Fitted:
     """Everything but the matrix; ``pooled`` replaces the search for the shared weights."""
     n, k = weights.sum(), p.shape[1]
     counts = np.array([weights[y == c].sum() for c in range(k)])
@@ -124,7 +126,9 @@ def fit(p, y, weights, columns=None, others=(), code=None, pooled=None) -> Fitte
     ridge[np.arange(k), np.arange(k)] = ridge[k] = k / n
     if odds is not None and k * odds.shape[1] <= 10 * n:
         X = np.hstack([X, odds])
-        ridge = np.vstack([ridge, np.full((odds.shape[1], k), 0.3 * k * odds.shape[1] / n)])
+        ridge = np.vstack(
+            [ridge, np.full((odds.shape[1], k), columns_ridge * k * odds.shape[1] / n)]
+        )
     return Fitted(pooled, share, log_prior, z, X, ridge)
 
 

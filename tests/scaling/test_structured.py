@@ -84,7 +84,7 @@ class TestFormula:
     @quick
     @given(seed=seeds, k=st.integers(2, 4), weighted=st.booleans())
     def test_parameters_are_minima(self, evidence, seed, k, weighted):
-        """Of the ridge k/n on b and the diagonal, k(k-1)/n off it, 0.3 k l/n on columns."""
+        """Of the ridge k/n on b and the diagonal, k(k-1)/n off it, 0.3 or 0.03 k l/n on columns."""
         p, y, more = samples(seed, k=k, evidence=evidence)
         weights = np.random.RandomState(seed).randint(1, 4, len(y)) if weighted else np.ones(len(y))
         model, code = fitted(p, y, more, weights), some_code(k)
@@ -93,7 +93,8 @@ class TestFormula:
         assert_allclose(model.log_prior_, oracle.log_prior)
         assert_allclose(model.weights_, oracle.weights, atol=1e-4)
         # From here on with the same weights, so that their last digits do not matter.
-        oracle = naive.fit(p, y, weights, code=code, pooled=model.weights_, **more)
+        learned = {"pooled": model.weights_, "columns_ridge": model.columns_ridge_}
+        oracle = naive.fit(p, y, weights, code=code, **learned, **more)
         assert model.matrix_.shape == oracle.ridge.shape
 
         def objective(v):

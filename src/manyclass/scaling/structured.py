@@ -25,15 +25,15 @@ from manyclass.scaling.matrix import fit_matrix
 from manyclass.scaling.pooling import RIDGE, fit_weights
 from manyclass.scaling.temperature import fit_temperature, floor_of
 
-# Ridge of the columns' effects, in units of k l / n. A choice among 0.1, 0.3 and 1 on random
-# splits of training parts: benchmarks/quality/choices.md.
-COLUMNS_RIDGE = 0.3
+# Ridges of the columns' effects, in units of k l / n, the usual one first: cross-validation takes
+# the second where the columns of weak learners tell more. benchmarks/quality/choices.md has others.
+COLUMNS_RIDGES = (0.3, 0.03)
 # Largest k l / n for which columns have effects. A choice: beyond it, the ridge of more than 3
 # leaves next to nothing of them, at the price of k l parameters.
 MOST_PER_SAMPLE = 10.0
 # The search stops when a step gains less than this in log-loss. Without columns the minimum is
 # exact. With many columns the last digits are costly, and this reaches its log-loss on new data.
-MATRIX_TOL, COLUMNS_TOL = 1e-15, 1e-9
+MATRIX_TOL, COLUMNS_TOL = 1e-15, 1e-7
 
 
 class StructuredScaling(BaseEstimator):
@@ -65,6 +65,8 @@ class StructuredScaling(BaseEstimator):
         W and b, and B, transposed.
     code_ : int8 ndarray of shape (k, l) or None
         The code of the columns.
+    columns_ridge_ : float or None
+        Ridge of the column effects in units of k l / n, 0.3 or 0.03; None if there are none.
     n_others_ : int
         Number of further sources of class probabilities.
 
@@ -136,22 +138,18 @@ class StructuredScaling(BaseEstimator):
         """
         z, log_odds = self.fit_pool(p, y, weights, columns=columns, others=others, code=code)
         n, k = float(weights.sum()), p.shape[1]
-        ridge = np.full((k + 1, k), k * (k - 1) / n)
-        np.fill_diagonal(ridge, k / n)
-        ridge[k] = k / n
-        one = np.ones((len(z), 1))
-        per_sample = np.empty(0) if code is None else k * _group_sizes(code) / n
-        kept = per_sample <= MOST_PER_SAMPLE
-        if log_odds is None or not kept.any():
-            self.matrix_ = fit_matrix(
-                z, np.hstack([z, one]), y, weights, ridge, max(MATRIX_TOL, tol)
-            )
-            return self
-        of_columns = np.repeat(COLUMNS_RIDGE * per_sample[kept, None], k, axis=1)
-        X, ridge = np.hstack([z, one, log_odds[:, kept]]), np.concatenate([ridge, of_columns])
-        self.matrix_ = np.zeros((k + 1 + len(kept), k))
-        places = np.concatenate([np.ones(k + 1, dtype=np.bool_), kept])
-        self.matrix_[places] = fit_matrix(z, X, y, weights, ridge, max(COLUMNS_TOL, tol))
+        sizes = np.empty(0) if log_odds is None else _group_sizes(code)
+        kept = k * sizes <= MOST_PER_SAMPLE * n
+        X, sizes = np.hstack([z, np.ones((len(z), 1))]), sizes[kept]
+        tol, self.columns_ridge_ = max(MATRIX_TOL, tol), None
+        if kept.any():
+            X, tol = np.hstack([X, log_odds[:, kept]]), max(COLUMNS_TOL, tol)
+            self.columns_ridge_ = _choose_ridge(z, X, y, weights, sizes)
+        found = fit_matrix(z, X, y, weights, _ridges(n, k, sizes, self.columns_ridge_), tol)
+        height = len(kept) if len(sizes) else 0
+        self.matrix_ = np.zeros((k + 1 + height, k))
+        self.matrix_[: k + 1] = found[: k + 1]
+        self.matrix_[k + 1 :][kept[:height]] = found[k + 1 :]
         return self
 
     def fit_pool(
@@ -247,6 +245,54 @@ def _group_sizes(code: Code) -> Places:
     """Return for each column how many are of its kind: of the code, or further evidence."""
     of_code = code.any(axis=0)
     return np.where(of_code, of_code.sum(), (~of_code).sum())
+
+
+def _ridges(n: float, k: int, sizes: Places, of_columns: float | None) -> Floats:
+    """Return the factors of the squared entries of W, b and B."""
+    ridge = np.full((k + 1 + len(sizes), k), k * (k - 1) / n)
+    np.fill_diagonal(ridge, k / n)
+    ridge[k] = k / n
+    if of_columns is not None:
+        ridge[k + 1 :] = of_columns * k * sizes[:, None] / n
+    return ridge
+
+
+def _choose_ridge(
+    z: Floats, X: Floats, y: Places, weights: Floats, sizes: Places, most: int = 1000
+) -> float:
+    """Return the ridge of the columns' effects with the least log-loss on halves left out.
+
+    The samples of a class take turns, from the least sure on, so that the halves do not depend on
+    the order of the rows. A row of weight 2 is two samples. About ``most`` samples are used.
+    """
+    own, k = z[np.arange(len(y)), y], z.shape[1]
+    order = np.lexsort((own, y))
+    ends = np.cumsum(weights[order])
+    starts = ends - weights[order]
+    of_class = starts[np.searchsorted(y[order], y[order])]  # where each class starts
+    step = np.ceil(ends[-1] / most)
+    halves = np.empty((2, len(y)))
+    for turn, half in enumerate(halves):  # of every 2 * step samples, one is in each half
+        first, last = starts - of_class - turn * step, ends - of_class - turn * step
+        half[order] = _in_turn(last, 2.0 * step) - _in_turn(first, 2.0 * step)
+    losses = np.zeros(len(COLUMNS_RIDGES))
+    for train, test in (halves, halves[::-1]):
+        n, used, judged = train.sum(), train > 0.0, test > 0.0
+        if not (n > 0.0 and judged.any()):
+            continue
+        for i, strength in enumerate(COLUMNS_RIDGES):
+            ridge = _ridges(n, k, sizes, strength)
+            M = fit_matrix(z[used], X[used], y[used], train[used], ridge, tol=1e-5)
+            logits = z[judged] + X[judged] @ M
+            reached = logits[np.arange(len(logits)), y[judged]]
+            losses[i] += test[judged] @ (logsumexp(logits, axis=1) - reached)
+    return COLUMNS_RIDGES[int(np.argmin(losses))]
+
+
+def _in_turn(t: Floats, period: float) -> Floats:
+    """Return the length of [0, 1), [period, period + 1), ... below each t."""
+    whole, rest = np.divmod(np.maximum(t, 0.0), period)
+    return whole + np.minimum(rest, 1.0)
 
 
 def rows_for_scaling(k: int, n_columns: int) -> int:
