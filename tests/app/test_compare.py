@@ -448,7 +448,7 @@ def test_verdict_says_what_a_person_would(board):
     )
     assert "may be better by 0.033 ± " in verdict
     fast = with_values(board, a=([0.1, 0.2, 0.3], 1.0), b=([0.3, 0.2, 0.2], 2.0))
-    assert "a (log-loss 0.200) is first and fits fastest" in fast.verdict()
+    assert "a (log-loss 0.200) is first and the fastest of those as good; it may" in fast.verdict()
     alike = with_values(board, a=([0.1, 0.2, 0.3], 1.1), b=([0.3, 0.2, 0.2], 1.0))
     assert alike.pick.name == "a" and "fast" not in alike.verdict()
     similar = {"b": ([0.3, 0.2, 0.2], 1.0), "c": ([0.3, 0.1, 0.3], 1.2)}
@@ -477,8 +477,22 @@ def test_no_candidate_is_clearly_worse_than_one_of_a_lower_rank(board):
     )
     gaps = [found.difference(entry, found.best) for entry in found.entries[1:]]
     assert not gaps[0].is_noise and gaps[1].is_noise
-    assert [entry.name for entry in found.tied] == ["b", "c"]
-    assert found.standing(found["b"]) == "as good, within noise"
+    assert [entry.name for entry in found.tied] == ["c"]
+    assert found.standing(found["b"]) == "perhaps worse"
+    assert found.standing(found["c"]) == "as good, within noise"
+
+
+def test_what_may_be_as_good_has_an_interval_that_says_so(board):
+    """A fast candidate is no pick if its own interval says that it is worse."""
+    found = with_values(
+        board,
+        a=([0.1, 0.2, 0.3], 9.0),
+        b=([0.2, 0.3001, 0.4], 0.1),  # fast, and behind by 0.1 everywhere
+        c=([0.6, 0.1, 0.3], 8.0),
+    )
+    assert found.pick.name == "a"
+    assert "it may be better than c by 0.133 ± " in found.verdict()
+    assert "told from" not in found.verdict()
 
 
 @pytest.mark.parametrize(

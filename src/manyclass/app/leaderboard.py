@@ -275,14 +275,9 @@ class Leaderboard:
 
     @property
     def tied(self) -> list[Entry]:
-        """The candidates that cannot be told from the best.
-
-        These are all down to the last one whose distance from the best is noise, so that no
-        candidate is clearly worse than one of a lower rank.
-        """
+        """The candidates that cannot be told from the best: the interval of each holds zero."""
         others = self.measured[1:]
-        noise = [self.difference(entry, self.best).is_noise for entry in others]
-        return others[: max((i + 1 for i, is_noise in enumerate(noise) if is_noise), default=0)]
+        return [entry for entry in others if self.difference(entry, self.best).is_noise]
 
     def verdict(self) -> str:
         """Say which candidate to use, and how sure that is."""
@@ -298,12 +293,18 @@ class Leaderboard:
         return "best" if entry is self.best else self.apart(entry, self.best)
 
     def standing(self, entry: Entry) -> str:
-        """Return how a candidate stands against the best, in words."""
+        """Return how a candidate stands against the best, in words.
+
+        None is clearly worse while one of a lower rank is as good: it is perhaps worse.
+        """
         if entry is self.best:
             return "best"
         if entry.is_baseline:
             return "class frequencies alone"
-        return "as good, within noise" if entry in self.tied else "clearly worse"
+        if entry in self.tied:
+            return "as good, within noise"
+        below = self.ranked[self.ranked.index(entry) :]
+        return "perhaps worse" if any(one in self.tied for one in below) else "clearly worse"
 
     # ------------------------------------------------------------------ as a table
 
