@@ -460,7 +460,9 @@ class TestJoining:
             tmp_path / "t.csv", index=False
         )
         model = fit_file(tmp_path / "t.csv", None, tmp_path / "m.skops", folds=0)
-        assert "fitted logistic, class-trees" in capsys.readouterr().out
+        out, err = capsys.readouterr()
+        assert "fitted logistic, class-trees" in out
+        assert "note: class trees: for " in err and "models each, one-vs-one 1," in err
         assert model.score(frame, [f"c{i}" for i in np.arange(200) // 4]) > 0.9
 
     def test_the_model_is_there_before_it_is_validated(self, tmp_path, monkeypatch, capsys):

@@ -342,11 +342,8 @@ def _check_outputs(arguments: argparse.Namespace, name: str) -> None:
 
 
 def _candidates(arguments: argparse.Namespace, size: Any) -> tuple[list[Candidate], list[str]]:
-    only = None
-    if arguments.only is not None:
-        only = [part.strip() for part in arguments.only.split(",") if part.strip()]
     own = [from_factory(text) for text in arguments.estimator]
-    found, notes = choose(size, quick=arguments.quick, only=only)
+    found, notes = choose(size, quick=arguments.quick, only=arguments.only)
     return from_mapping([*found, *own]), notes
 
 

@@ -20,6 +20,7 @@ from manyclass.app.report import text_table
 from manyclass.app.scoring import FIT, METRICS, PREDICT
 from manyclass.app.verdict import verdict
 from manyclass.classifier import CoupledBase
+from manyclass.codes.build import NATIVE
 
 BEHIND = "behind best"
 LEVEL = 0.95  # of confidence intervals: the usual one
@@ -58,8 +59,10 @@ class Entry:
 
     @property
     def is_coupled(self) -> bool:
-        """Whether it couples binary classifiers."""
-        return isinstance(self.candidate.estimator, CoupledBase)
+        """Whether it couples binary classifiers; a calibrated multiclass one does not."""
+        estimator = self.candidate.estimator
+        code = getattr(estimator, "code", None)
+        return isinstance(estimator, CoupledBase) and not (isinstance(code, str) and code == NATIVE)
 
     @property
     def is_baseline(self) -> bool:

@@ -260,10 +260,11 @@ def registered_files(folder: str = "/dev/shm", room: int = 2_000_000_000) -> Ite
     if "JOBLIB_TEMP_FOLDER" in os.environ or not _has_room(folder, room):
         yield
         return
-    from joblib import parallel_config
-
-    with parallel_config(temp_folder=folder):
+    os.environ["JOBLIB_TEMP_FOLDER"] = folder  # importing joblib takes longer than many an error
+    try:
         yield
+    finally:
+        del os.environ["JOBLIB_TEMP_FOLDER"]
 
 
 def _has_room(folder: str, room: int) -> bool:
