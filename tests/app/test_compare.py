@@ -44,7 +44,7 @@ from manyclass.app.inputs import (  # noqa: E402
     split_folds,
 )
 from manyclass.app.leaderboard import Entry  # noqa: E402
-from manyclass.app.page_contents import confusion, data, most_incoherent  # noqa: E402
+from manyclass.app.page_contents import class_scores, confusion, data, most_incoherent  # noqa: E402
 from manyclass.app.report import as_text, short_names  # noqa: E402
 from manyclass.app.scoring import FIT, PREDICT  # noqa: E402
 from manyclass.app.snippet import Source, program  # noqa: E402
@@ -563,6 +563,12 @@ def test_a_single_split(wine):
     gap = found.difference(found.baseline, found.best)
     assert gap.low > 0 and 0 < gap.width < 1
     assert "Pick" in found.verdict() or "No clear winner" in found.verdict()
+    recalls = {one.label: one.recall for one in class_scores(found)}
+    for true, _, _, share in confusion(found).pairs:  # of the rows that were tested
+        assert share <= 1 - recalls[true] + 1e-12
+    assert sum(share for *_, share in confusion(found).pairs) == pytest.approx(
+        sum(1 - recall for recall in recalls.values())
+    )
     assert len(split_folds(pd.Series(["a", "b", "c", "a"]))) == 3
     with pytest.raises(ValueError, match="has one value only"):
         split_folds(pd.Series(["a", "a"], name="part"))
@@ -730,7 +736,8 @@ def test_candidates_that_bear_few_rows_are_trained_on_a_sample(wine):
 
 def test_confusions_are_counted(board):
     found = confusion(board)
-    entry = board.best
+    entry = board.pick  # the page describes the one to use
+    assert found.entry is entry is board.described
     rows, p = entry.tested()
     counts = np.zeros((3, 3), dtype=int)
     for c, d in zip(board.target[rows], p.argmax(axis=1), strict=True):

@@ -195,6 +195,11 @@ class Leaderboard:
         fast = [entry for entry in as_good if entry.mean(FIT) <= limit]
         return next((entry for entry in fast if entry.candidate.is_simple), fast[0])
 
+    @property
+    def described(self) -> Entry:
+        """The candidate that a report describes: the pick, or the best if there is none."""
+        return self.pick or self.best
+
     def _is_of_use(self, entry: Entry) -> bool:
         """Return whether a candidate is clearly better than the baseline.
 

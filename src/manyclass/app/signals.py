@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
+from typing import Any
 from weakref import ref
 
 ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -210,6 +211,19 @@ def end_process(status: int) -> None:
 # ---------------------------------------------------------------------- processes and files
 
 MEMMAPS = "joblib_memmapping_folder_"
+
+
+def watched_pool(**options: Any) -> Any:
+    """Return joblib's ``Parallel``, whose workers call :func:`end_with_parent` first.
+
+    joblib 1.4 has no option for this: there, workers of a killed process end after some minutes.
+    """
+    from joblib import Parallel
+
+    try:
+        return Parallel(**options, initializer=end_with_parent, initargs=(os.getpid(),))
+    except TypeError:
+        return Parallel(**options)
 
 
 @contextmanager
