@@ -46,7 +46,7 @@ from manyclass.app.inputs import (  # noqa: E402
 from manyclass.app.leaderboard import Entry  # noqa: E402
 from manyclass.app.page_contents import class_scores, confusion, data, most_incoherent  # noqa: E402
 from manyclass.app.report import as_text, short_names  # noqa: E402
-from manyclass.app.scoring import FIT, PREDICT  # noqa: E402
+from manyclass.app.scoring import FIT, METRICS, PREDICT  # noqa: E402
 from manyclass.app.snippet import Source, program  # noqa: E402
 from manyclass.app.tables import read_table  # noqa: E402
 
@@ -528,7 +528,7 @@ def test_larger_may_be_better(wine, metric):
 
 
 def test_metrics_are_those_of_scikit_learn(wine):
-    from sklearn.metrics import f1_score, roc_auc_score
+    from sklearn.metrics import brier_score_loss, f1_score, roc_auc_score
 
     X, y = wine
     found = compare(X, y, candidates=both(), cv=3, metrics=["f1_macro", "roc_auc_ovr"])
@@ -537,6 +537,12 @@ def test_metrics_are_those_of_scikit_learn(wine):
     expected = f1_score(true, p.argmax(axis=1), average="macro")
     assert found[SVC].values["f1_macro"][0] == expected
     assert found[SVC].values["roc_auc_ovr"][0] == roc_auc_score(true, p, multi_class="ovr")
+    brier = METRICS["Brier"]
+    later, two = (true > 0).astype(int), np.stack([p[:, 0], 1 - p[:, 0]], axis=1)
+    assert brier(later, two) == pytest.approx(brier_score_loss(later, two[:, 1]))
+    # Of more than two classes, scikit-learn 1.6 has none.
+    expected = ((p - np.eye(3)[true]) ** 2).sum(axis=1).mean()
+    assert brier(true, p) == pytest.approx(expected)
 
 
 def test_groups_are_never_divided(wine):
