@@ -461,6 +461,7 @@ def test_verdict_says_what_a_person_would(board):
     assert "the only candidate" in alone.verdict()
     equal = with_values(board, a=([0.1] * 3, 2.0), b=([0.1] * 3, 3.0))
     assert equal.difference(*equal.entries).is_noise
+    assert equal.verdict().endswith("; b is just as good.")
 
 
 def test_seconds_are_those_of_a_usual_fold(board):

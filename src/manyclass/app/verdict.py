@@ -32,8 +32,8 @@ def verdict(board: Leaderboard) -> str:
         fast = " and the fastest of those as good" if fastest else ""
         next_one = board.tied[0]
         return (
-            f"No clear winner: {_with_value(board, best)} is first{fast}; it may be better than "
-            f"{next_one.name} by {board.apart(next_one, best)}.{_others(board, best)}"
+            f"No clear winner: {_with_value(board, best)} is first{fast}; "
+            f"{_may_be_better(board, next_one)}.{_others(board, best)}"
         )
     simple = "simplest and " if pick.candidate.is_simple else ""
     times = best.mean(FIT) / max(pick.mean(FIT), 1e-9)
@@ -42,6 +42,12 @@ def verdict(board: Leaderboard) -> str:
         f"{_with_value(board, best)} may be better by {board.apart(pick, best)}."
         f"{_others(board, pick)}"
     )
+
+
+def _may_be_better(board: Leaderboard, entry: Entry) -> str:
+    if board.difference(entry, board.best).mean == 0:
+        return f"{entry.name} is just as good"
+    return f"it may be better than {entry.name} by {board.apart(entry, board.best)}"
 
 
 def _with_value(board: Leaderboard, entry: Entry) -> str:
