@@ -341,7 +341,7 @@ def test_failures_are_reported_and_the_rest_goes_on(wine, estimator, reason):
     assert "\x1b" not in failure
     assert found["bad"].values == {} and found["bad"].proba is None
     assert f"bad  failed: {failure}" in str(found)
-    assert found.to_frame().loc["bad", "failure"] == failure
+    assert found.frame.loc["bad", "failure"] == failure
 
 
 def test_after_a_failure_no_other_fold_is_fitted(wine):
@@ -584,7 +584,6 @@ def test_a_single_split(wine):
 def test_leaderboards_show_themselves_in_a_notebook(board):
     html = board._repr_html_()
     assert html.count("<tr>") == 4 and "<b>" in html and board.verdict()[:20] in html
-    pd.testing.assert_frame_equal(board.frame, board.to_frame())
     matplotlib = pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
@@ -607,7 +606,7 @@ def test_table_marks_the_best_of_each_column(board):
     assert "predict s" not in board.to_text(width=70) and "predict s" in board.to_text(width=200)
     assert max(map(len, board.to_text(width=70).splitlines())) <= 70
     assert "behind best" in board.to_text(width=40)
-    frame = board.to_frame()
+    frame = board.frame
     assert frame.loc[SVC, "log-loss"] == board[SVC].mean("log-loss")
     assert frame.loc[SVC, "log-loss ±"] == board[SVC].error("log-loss")
     with pytest.raises(KeyError, match="no candidate 'other'"):

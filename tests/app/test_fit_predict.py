@@ -249,8 +249,11 @@ class TestPredict:
             else:
                 separator = "\t" if name.endswith(".tsv") else ","
                 outputs.append(pd.read_csv(tmp_path / name, sep=separator, dtype={"id": str}))
+        # Before 3.0, pandas rounds the last bits of texts.
+        exact = int(pd.__version__.split(".")[0]) >= 3
+        options = {"check_exact": True} if exact else {"rtol": 1e-12}
         for other in outputs[1:]:
-            pd.testing.assert_frame_equal(outputs[0], other, check_dtype=False, check_exact=True)
+            pd.testing.assert_frame_equal(outputs[0], other, check_dtype=False, **options)
 
     def test_ids_with_gaps(self, folder, tmp_path):
         pytest.importorskip("pyarrow")

@@ -23,7 +23,7 @@ from sklearn.exceptions import NotFittedError
 from manyclass.app import columns
 from manyclass.app.columns import DaysSince1970, column_transformer, conform, kinds_of
 from manyclass.app.formats import open_table
-from manyclass.app.tables import read_blocks, read_table
+from manyclass.app.tables import read_table
 
 pa = pytest.importorskip("pyarrow")
 
@@ -47,6 +47,14 @@ def write(tmp_path):
         return path
 
     return write_file
+
+
+def read_blocks(path, *, rows=1000, numbers=(), verbatim=()):
+    """Read a file block by block, as predict does."""
+    file = open_table(path)
+    parsed = set(numbers) - set(verbatim)
+    text = [name for name in file.names if name not in parsed]
+    return file.blocks(rows, text=text, verbatim=verbatim)
 
 
 TABLE = (
@@ -304,8 +312,6 @@ class TestBlocks:
     def test_no_rows(self, write):
         (block,) = read_blocks(write("a,b\n"))
         assert list(block.columns) == ["a", "b"] and len(block) == 0
-        with pytest.raises(ValueError, match=r"rows must be at least 1, got 0"):
-            next(read_blocks(write("a,b\n"), rows=0))
 
     @pytest.mark.parametrize("beside", ["", "NA", "-1", "-1.0"])
     def test_integers_beyond_signed_ones(self, beside, write):

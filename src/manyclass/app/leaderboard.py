@@ -422,11 +422,7 @@ class Leaderboard:
 
     @property
     def frame(self) -> Any:
-        """The table as a DataFrame; see :meth:`to_frame`."""
-        return self.to_frame()
-
-    def to_frame(self) -> Any:
-        """Return the means and standard errors as a DataFrame, one row per candidate.
+        """The means and standard errors as a DataFrame, one row per candidate.
 
         Those that failed have NaN, and the reason in the column "failure".
         """
