@@ -287,7 +287,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     name = arguments.data or DEMO
     folds = arguments.folds if arguments.folds is not None else 3 if arguments.quick else 5
-    inputs.check_folds(folds)
     _check_outputs(arguments, name)
     choices = tables.Choices.of(arguments)
     table, said = with_warnings(lambda: tables.read(name, choices))
