@@ -31,6 +31,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "numpydoc",
+    "alt_texts",
     "docstrings",
     "mathml",
     "registry",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from joblib import Parallel, delayed
+from joblib import delayed
 from threadpoolctl import threadpool_limits
 
 from experiments.results import SECONDS, Measurement, Results
 from manyclass._lib.files import lock, replace_file
-from manyclass.app.signals import end_with_parent, starting_workers
+from manyclass.app.signals import starting_workers, watched_pool
 
 SCALES = ("quick", "paper")
 LOCK = "results.lock"  # file in a folder of results
@@ -161,12 +160,7 @@ def _run(
             )
         return results
     # The workers of a killed run end, too.
-    parallel = Parallel(
-        n_jobs=n_jobs,
-        return_as="generator_unordered",
-        initializer=end_with_parent,
-        initargs=(os.getpid(),),
-    )
+    parallel = watched_pool(n_jobs=n_jobs, return_as="generator_unordered")
     with _progress(experiment.name, len(tasks), len(tasks) - len(open_tasks), bar) as advance:
         with starting_workers(parallel.n_jobs):
             answers = parallel(delayed(_measure)(experiment.name, task) for task in open_tasks)

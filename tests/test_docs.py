@@ -330,6 +330,20 @@ def extension(name: str):
 run_blocks, tracked, tables = extension("run_blocks"), extension("tracked"), extension("tables")
 
 
+alt_texts = extension("alt_texts")
+
+
+def test_pictures_of_the_gallery_state_their_finding(alt_texts):
+    shown = {
+        f"{script.stem}_{number:03}"
+        for script in (DOCS / "gallery").glob("plot_*.py")
+        for number in range(1, script.read_text().count("plt.show()") + 1)
+    }
+    assert set(alt_texts.ALT_TEXTS) == shown
+    source = ".. image-sg:: /i/sphx_glr_plot_2_codes_001.png\n   :alt: plot 2\n   :srcset: x"
+    assert ":alt: Four code matrices of six" in alt_texts.state_findings(source)
+
+
 def test_start_page_prints_what_the_readme_shows(run_blocks):
     (printed,) = run_blocks.run_page((DOCS / "index.md").read_text(), "index")
     assert printed.strip() in (ROOT / "README.md").read_text()

@@ -43,8 +43,8 @@ board = compare(
 print(board)
 print(board.verdict())
 
-# The best one, fitted on all rows.
-model = board.best.pipeline.fit(X, y)
+# The one to use, fitted on all rows.
+model = board.described.pipeline.fit(X, y)
 print(model.predict_proba(X.head(3)).round(3))
 """
 

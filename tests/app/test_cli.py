@@ -16,7 +16,7 @@ import pytest
 
 import manyclass
 from manyclass import __version__, codes
-from manyclass.app.arguments import CODES, COMBINERS, LEARNERS
+from manyclass.app.arguments import CODES, COMBINERS, DATA_SETS, LEARNERS
 from manyclass.app.cli import main
 from manyclass.app.signals import signals_as_exceptions
 from manyclass.app.terminal import counted, in_words_of_the_command_line
@@ -57,18 +57,29 @@ def test_it_is_a_module():
 
 
 def test_names_are_those_of_the_library():
-    from manyclass.app import fit
+    from manyclass.app import bundled, fit
 
     assert set(COMBINERS) == set(combining.names())
     assert set(CODES) == {*codes.NAMES, "class-trees"}
     assert set(LEARNERS) == set(fit.LEARNERS)
+    assert set(DATA_SETS) == set(bundled.BUNDLED)
 
 
 HEAVY = ("numpy", "scipy", "sklearn", "numba", "pandas", "joblib", "matplotlib", "rich")
 
 
 @pytest.mark.parametrize(
-    "words", [["--version"], ["--help"], ["fit", "--help"], ["fit"], ["compare", "--metric", "x"]]
+    "words",
+    [
+        ["--version"],
+        ["--help"],
+        ["fit", "--help"],
+        ["fit"],
+        ["compare", "--metric", "x"],
+        ["compare", "iris", "--only", "logistic,x"],
+        ["compare", "nothing.csv"],
+        ["predict", "nothing.skops", "iris", "-o", "-"],
+    ],
 )
 def test_answers_at_once(words):
     """What takes long to import is not imported: processor time is that of Python alone."""
@@ -87,6 +98,9 @@ def test_names_that_are_not_known_get_a_suggestion(capsys):
         (["fit", "iris", "-o", "m", "--candidate", "coupled-svm"], "did you mean coupled-svc?"),
         (["compare", "iris", "--metric", "accurracy"], "did you mean accuracy?"),
         (["fit", "iris", "-o", "m", "--learner", "svn"], "did you mean svm?"),
+        (["compare", "iris", "--only", "forest,logistik"], "did you mean logistic?"),
+        (["compare", "iris", "--sep", "ab"], "it must be one character, or tab, got 'ab'"),
+        (["compare", "iris", "--estimator", "x"], "it must be module:factory, got 'x'"),
         (["compare", "iris", "--folds", "x"], "it must be a whole number, at least 2, got 'x'"),
         (["compare", "iris", "--jobs", "0"], "it must be 1, 2, ... or -1 for all cores, got '0'"),
     ]:

@@ -44,9 +44,9 @@ from manyclass.app.inputs import (  # noqa: E402
     split_folds,
 )
 from manyclass.app.leaderboard import Entry  # noqa: E402
-from manyclass.app.page_contents import confusion, data, most_incoherent  # noqa: E402
+from manyclass.app.page_contents import class_scores, confusion, data, most_incoherent  # noqa: E402
 from manyclass.app.report import as_text, short_names  # noqa: E402
-from manyclass.app.scoring import FIT, PREDICT  # noqa: E402
+from manyclass.app.scoring import FIT, METRICS, PREDICT  # noqa: E402
 from manyclass.app.snippet import Source, program  # noqa: E402
 from manyclass.app.tables import read_table  # noqa: E402
 
@@ -327,7 +327,7 @@ class Stumbling(ClassifierMixin, BaseEstimator):
         (Stumbling("fit"), "RuntimeError: no fit"),
         (Stumbling("nan"), "NaN"),
         (Stumbling("shape"), "has shape (60, 7), not (60, 3)"),
-        (Stumbling("sum"), "y_prob contains values greater than 1"),
+        (Stumbling("sum"), "values"),  # greater than 1: the words are of scikit-learn
         (Perceptron(), "no predict_proba, and this compares probabilities: CoupledClassifier(Per"),
         (CoupledSVC(combiner="max-wins"), "choose a coupling rule as its combiner"),
         (LogisticRegression(C=-1), "'C' parameter"),
@@ -341,7 +341,7 @@ def test_failures_are_reported_and_the_rest_goes_on(wine, estimator, reason):
     assert "\x1b" not in failure
     assert found["bad"].values == {} and found["bad"].proba is None
     assert f"bad  failed: {failure}" in str(found)
-    assert found.to_frame().loc["bad", "failure"] == failure
+    assert found.frame.loc["bad", "failure"] == failure
 
 
 def test_after_a_failure_no_other_fold_is_fitted(wine):
@@ -448,7 +448,7 @@ def test_verdict_says_what_a_person_would(board):
     )
     assert "may be better by 0.033 ± " in verdict
     fast = with_values(board, a=([0.1, 0.2, 0.3], 1.0), b=([0.3, 0.2, 0.2], 2.0))
-    assert "a (log-loss 0.200) is first and fits fastest" in fast.verdict()
+    assert "a (log-loss 0.200) is first and the fastest of those as good; it may" in fast.verdict()
     alike = with_values(board, a=([0.1, 0.2, 0.3], 1.1), b=([0.3, 0.2, 0.2], 1.0))
     assert alike.pick.name == "a" and "fast" not in alike.verdict()
     similar = {"b": ([0.3, 0.2, 0.2], 1.0), "c": ([0.3, 0.1, 0.3], 1.2)}
@@ -461,6 +461,7 @@ def test_verdict_says_what_a_person_would(board):
     assert "the only candidate" in alone.verdict()
     equal = with_values(board, a=([0.1] * 3, 2.0), b=([0.1] * 3, 3.0))
     assert equal.difference(*equal.entries).is_noise
+    assert equal.verdict().endswith("; b is just as good.")
 
 
 def test_seconds_are_those_of_a_usual_fold(board):
@@ -477,8 +478,22 @@ def test_no_candidate_is_clearly_worse_than_one_of_a_lower_rank(board):
     )
     gaps = [found.difference(entry, found.best) for entry in found.entries[1:]]
     assert not gaps[0].is_noise and gaps[1].is_noise
-    assert [entry.name for entry in found.tied] == ["b", "c"]
-    assert found.standing(found["b"]) == "as good, within noise"
+    assert [entry.name for entry in found.tied] == ["c"]
+    assert found.standing(found["b"]) == "perhaps worse"
+    assert found.standing(found["c"]) == "as good, within noise"
+
+
+def test_what_may_be_as_good_has_an_interval_that_says_so(board):
+    """A fast candidate is no pick if its own interval says that it is worse."""
+    found = with_values(
+        board,
+        a=([0.1, 0.2, 0.3], 9.0),
+        b=([0.2, 0.3001, 0.4], 0.1),  # fast, and behind by 0.1 everywhere
+        c=([0.6, 0.1, 0.3], 8.0),
+    )
+    assert found.pick.name == "a"
+    assert "it may be better than c by 0.133 ± " in found.verdict()
+    assert "told from" not in found.verdict()
 
 
 @pytest.mark.parametrize(
@@ -514,7 +529,7 @@ def test_larger_may_be_better(wine, metric):
 
 
 def test_metrics_are_those_of_scikit_learn(wine):
-    from sklearn.metrics import f1_score, roc_auc_score
+    from sklearn.metrics import brier_score_loss, f1_score, roc_auc_score
 
     X, y = wine
     found = compare(X, y, candidates=both(), cv=3, metrics=["f1_macro", "roc_auc_ovr"])
@@ -523,6 +538,12 @@ def test_metrics_are_those_of_scikit_learn(wine):
     expected = f1_score(true, p.argmax(axis=1), average="macro")
     assert found[SVC].values["f1_macro"][0] == expected
     assert found[SVC].values["roc_auc_ovr"][0] == roc_auc_score(true, p, multi_class="ovr")
+    brier = METRICS["Brier"]
+    later, two = (true > 0).astype(int), np.stack([p[:, 0], 1 - p[:, 0]], axis=1)
+    assert brier(later, two) == pytest.approx(brier_score_loss(later, two[:, 1]))
+    # Of more than two classes, scikit-learn 1.6 has none.
+    expected = ((p - np.eye(3)[true]) ** 2).sum(axis=1).mean()
+    assert brier(true, p) == pytest.approx(expected)
 
 
 def test_groups_are_never_divided(wine):
@@ -549,6 +570,12 @@ def test_a_single_split(wine):
     gap = found.difference(found.baseline, found.best)
     assert gap.low > 0 and 0 < gap.width < 1
     assert "Pick" in found.verdict() or "No clear winner" in found.verdict()
+    recalls = {one.label: one.recall for one in class_scores(found)}
+    for true, _, _, share in confusion(found).pairs:  # of the rows that were tested
+        assert share <= 1 - recalls[true] + 1e-12
+    assert sum(share for *_, share in confusion(found).pairs) == pytest.approx(
+        sum(1 - recall for recall in recalls.values())
+    )
     assert len(split_folds(pd.Series(["a", "b", "c", "a"]))) == 3
     with pytest.raises(ValueError, match="has one value only"):
         split_folds(pd.Series(["a", "a"], name="part"))
@@ -557,7 +584,6 @@ def test_a_single_split(wine):
 def test_leaderboards_show_themselves_in_a_notebook(board):
     html = board._repr_html_()
     assert html.count("<tr>") == 4 and "<b>" in html and board.verdict()[:20] in html
-    pd.testing.assert_frame_equal(board.frame, board.to_frame())
     matplotlib = pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
@@ -580,7 +606,7 @@ def test_table_marks_the_best_of_each_column(board):
     assert "predict s" not in board.to_text(width=70) and "predict s" in board.to_text(width=200)
     assert max(map(len, board.to_text(width=70).splitlines())) <= 70
     assert "behind best" in board.to_text(width=40)
-    frame = board.to_frame()
+    frame = board.frame
     assert frame.loc[SVC, "log-loss"] == board[SVC].mean("log-loss")
     assert frame.loc[SVC, "log-loss ±"] == board[SVC].error("log-loss")
     with pytest.raises(KeyError, match="no candidate 'other'"):
@@ -609,7 +635,7 @@ def test_candidates_suit_the_size():
     assert notes[0].startswith("left out, too slow for 100 classes: calibrated-boosting")
     extreme, notes = names_of(Size(8_000, 1_893, 3))
     assert extreme == {BASELINE, "logistic", "coupled-logistic-trees"}
-    assert "1892 models each, one-vs-one 1,790,778" in notes[-1]
+    assert "1,892 models each, one-vs-one 1,790,778" in notes[-1]
     two, notes = names_of(Size(200, 2, 40))
     assert small - two == {"coupled-logistic-rest"}
     assert "same single problem" in notes[0]
@@ -626,6 +652,12 @@ def test_the_same_learner_has_the_same_settings():
             name = f"{kind}-{learner}"
             if name in NAMES:
                 assert repr(build(name, size).estimator.estimator) == repr(alone), name
+
+
+def test_only_coupled_candidates_are_called_so():
+    """The page says what a coupled classifier couples; a calibrated forest couples nothing."""
+    for candidate in choose(Size(200, 5, 40))[0]:
+        assert Entry(candidate, None).is_coupled == candidate.name.startswith("coupled")
 
 
 def test_learners_of_other_packages_join_when_they_are_installed(monkeypatch):
@@ -710,7 +742,8 @@ def test_candidates_that_bear_few_rows_are_trained_on_a_sample(wine):
 
 def test_confusions_are_counted(board):
     found = confusion(board)
-    entry = board.best
+    entry = board.pick  # the page describes the one to use
+    assert found.entry is entry is board.described
     rows, p = entry.tested()
     counts = np.zeros((3, 3), dtype=int)
     for c, d in zip(board.target[rows], p.argmax(axis=1), strict=True):
@@ -886,7 +919,6 @@ def test_command_fails_if_all_do(monkeypatch, capsys):
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["iris", "--only", "nothing"], "no candidate 'nothing'"),
         (["iris", "--only", ""], "no candidate was named"),
         (["iris", "--report", "."], "is a folder. Name a file"),
         (

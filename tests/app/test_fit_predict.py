@@ -249,8 +249,11 @@ class TestPredict:
             else:
                 separator = "\t" if name.endswith(".tsv") else ","
                 outputs.append(pd.read_csv(tmp_path / name, sep=separator, dtype={"id": str}))
+        # Before 3.0, pandas rounds the last bits of texts.
+        exact = int(pd.__version__.split(".")[0]) >= 3
+        options = {"check_exact": True} if exact else {"rtol": 1e-12}
         for other in outputs[1:]:
-            pd.testing.assert_frame_equal(outputs[0], other, check_dtype=False, check_exact=True)
+            pd.testing.assert_frame_equal(outputs[0], other, check_dtype=False, **options)
 
     def test_ids_with_gaps(self, folder, tmp_path):
         pytest.importorskip("pyarrow")
@@ -460,7 +463,9 @@ class TestJoining:
             tmp_path / "t.csv", index=False
         )
         model = fit_file(tmp_path / "t.csv", None, tmp_path / "m.skops", folds=0)
-        assert "fitted logistic, class-trees" in capsys.readouterr().out
+        out, err = capsys.readouterr()
+        assert "fitted logistic, class-trees" in out
+        assert "note: class trees: for " in err and "models each, one-vs-one 1," in err
         assert model.score(frame, [f"c{i}" for i in np.arange(200) // 4]) > 0.9
 
     def test_the_model_is_there_before_it_is_validated(self, tmp_path, monkeypatch, capsys):

@@ -9,11 +9,12 @@ import sys
 import time
 from functools import partial
 
+import joblib
 import pytest
 
 from fuzz import interrupts
 from manyclass.app import signals
-from manyclass.app.signals import end_process, run_command, starting_workers
+from manyclass.app.signals import end_process, run_command, starting_workers, watched_pool
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
 
@@ -37,6 +38,16 @@ def folder(tmp_path_factory):
 def test_ends_in_order(command, number, after, folder):
     outcome = interrupts.interrupt(command, number, after, folder, patience=120)
     assert outcome.faults == [], outcome.said
+
+
+def test_older_joblib_has_workers_too(monkeypatch):
+    class Older(joblib.Parallel):  # as joblib 1.4
+        def __init__(self, n_jobs=None, return_as="list"):
+            super().__init__(n_jobs=n_jobs, return_as=return_as)
+
+    monkeypatch.setattr(joblib, "Parallel", Older)
+    with watched_pool(n_jobs=1, return_as="generator") as parallel:
+        assert list(parallel(joblib.delayed(abs)(i) for i in (-1, 2))) == [1, 2]
 
 
 WORKER = """

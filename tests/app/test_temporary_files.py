@@ -44,23 +44,24 @@ def test_otherwise_joblib_chooses(reason, tmp_path, monkeypatch):
     if reason == "own folder":
         monkeypatch.setenv("JOBLIB_TEMP_FOLDER", str(tmp_path / "own"))
     folder = tmp_path / "none" if reason == "no folder" else tmp_path
+    before = os.environ.get("JOBLIB_TEMP_FOLDER")
     with registered_files(str(folder), room=2**62 if reason == "no room" else 0):
-        assert Parallel(n_jobs=2)._backend_kwargs["temp_folder"] is None
+        assert os.environ.get("JOBLIB_TEMP_FOLDER") == before
 
 
 def test_the_command_line_names_it(monkeypatch):
     monkeypatch.delenv("JOBLIB_TEMP_FOLDER", raising=False)
     with registered_files():
-        expected = Parallel(n_jobs=2)._backend_kwargs["temp_folder"]
+        expected = os.environ.get("JOBLIB_TEMP_FOLDER")
     found = []
 
     def run(arguments: Namespace) -> int:
-        found.append(Parallel(n_jobs=2)._backend_kwargs["temp_folder"])
+        found.append(os.environ.get("JOBLIB_TEMP_FOLDER"))
         return 0
 
     monkeypatch.setattr("manyclass.app.compare.run", run)
     assert cli.main(["compare"]) == 0
-    assert found == [expected]
+    assert found == [expected] and "JOBLIB_TEMP_FOLDER" not in os.environ
 
 
 def test_leftovers_of_killed_processes_are_removed(tmp_path, monkeypatch):

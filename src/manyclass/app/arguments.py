@@ -9,6 +9,7 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
+DATA_SETS = ("breast-cancer", "digits", "iris", "wine")
 DEMO = "digits"
 BASELINE = "baseline"
 CLASS_TREES = "coupled-logistic-trees"
@@ -82,6 +83,24 @@ def _choice(known: Iterable[str]):
     return check
 
 
+def _choices(known: Iterable[str]):
+    """Return a type for an option that takes several of the known names, with commas between."""
+    one = _choice(known)
+    return lambda text: [one(part.strip()) for part in text.split(",") if part.strip()]
+
+
+def _character(text: str) -> str:
+    if len(text) == 1 or text in ("tab", "\\t"):
+        return text
+    raise argparse.ArgumentTypeError(f"it must be one character, or tab, got {text!r}")
+
+
+def _factory(text: str) -> str:
+    if all(text.partition(":")):
+        return text
+    raise argparse.ArgumentTypeError(f"it must be module:factory, got {text!r}")
+
+
 def _positive(text: str) -> float:
     try:
         value = float(text)
@@ -137,8 +156,10 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
 
 def _add_text_file(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("text files", "all of this is found if it is not given")
-    group.add_argument("--sep", metavar="C", help="the separator of fields, such as ; or tab")
-    group.add_argument("--decimal", metavar="C", help="the decimal mark of numbers")
+    group.add_argument(
+        "--sep", type=_character, metavar="C", help="the separator of fields, such as ; or tab"
+    )
+    group.add_argument("--decimal", type=_character, metavar="C", help="the decimal mark")
     group.add_argument("--encoding", metavar="NAME", help="such as utf-8, utf-16 or cp1252")
 
 
@@ -163,10 +184,14 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folds", type=_whole(2), help="folds (default: 5, or 3 with --quick)")
     parser.add_argument("--quick", action="store_true", help="few candidates, 3 folds")
     parser.add_argument(
-        "--only", metavar="NAME,NAME", help=f"only these candidates: {', '.join(CANDIDATES)}"
+        "--only",
+        type=_choices(CANDIDATES),
+        metavar="NAME,NAME",
+        help=f"only these candidates: {', '.join(CANDIDATES)}",
     )
     parser.add_argument(
         "--estimator",
+        type=_factory,
         action="append",
         default=[],
         metavar="MODULE:FACTORY",
@@ -220,8 +245,8 @@ def _fit(parser: argparse.ArgumentParser) -> None:
         "--combiner",
         metavar="NAME",
         type=_choice(COMBINERS),
-        help=f"{', '.join(COMBINERS)} (default: wlw2 for one-vs-one, "
-        "tree-product for class-trees, kl for other codes)",
+        help=f"{', '.join(COMBINERS)} (default: wlw2 for one-vs-one, tree-product for "
+        "class-trees, kl for other codes)",
     )
     parser.add_argument(
         "--C",
@@ -229,7 +254,10 @@ def _fit(parser: argparse.ArgumentParser) -> None:
         help="parameter of the learner (default: 10 with a kernel, 1 without)",
     )
     parser.add_argument(
-        "--estimator", metavar="MODULE:FACTORY", help="a classifier, or a function that makes it"
+        "--estimator",
+        type=_factory,
+        metavar="MODULE:FACTORY",
+        help="a classifier, or a function that makes it",
     )
     parser.add_argument("--seed", type=_whole(), default=0, help="default: 0")
     parser.add_argument("--jobs", type=_jobs, help="processes; -1 for all cores")

@@ -219,12 +219,16 @@ def choose(
     names = [name for name in wanted if reasons[name] is None]
     notes = _grouped({name: reason for name, reason in reasons.items() if reason})
     if CLASS_TREES in names:
-        notes.append(
-            f"{CLASS_TREES} takes part: for {size.classes} classes, trees of binary problems "
-            f"need {size.classes - 1} models each, one-vs-one "
-            f"{size.classes * (size.classes - 1) // 2:,}."
-        )
+        notes.append(f"{CLASS_TREES} takes part: {why_trees(size.classes)}.")
     return [build(name, size) for name in names], notes
+
+
+def why_trees(k: int) -> str:
+    """Say why class trees are used for many classes."""
+    return (
+        f"for {k:,} classes, trees of binary problems need {k - 1:,} models each, one-vs-one "
+        f"{k * (k - 1) // 2:,}"
+    )
 
 
 def build(name: str, size: Size) -> Candidate:

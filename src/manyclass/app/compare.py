@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from numpy.typing import ArrayLike
 
 from manyclass.app import inputs, scoring
@@ -30,7 +30,7 @@ from manyclass.app.description import describe
 from manyclass.app.leaderboard import Entry, Leaderboard
 from manyclass.app.measuring import Measured, compile_kernels, make_pipeline, measure, said_of
 from manyclass.app.report import one_line
-from manyclass.app.signals import Stopped, end_with_parent, starting_workers
+from manyclass.app.signals import Stopped, starting_workers, watched_pool
 from manyclass.app.terminal import counted, in_words_of_the_command_line, notes, say
 from manyclass.scores.folds import Fold
 
@@ -167,13 +167,7 @@ class Comparison:
     def run(self, n_jobs: int | None = 1) -> None:
         """Run all candidates, one after the other."""
         # All candidates share the pool. A single process copies nothing.
-        pool = Parallel(
-            n_jobs=n_jobs,
-            return_as="generator",
-            initializer=end_with_parent,
-            initargs=(os.getpid(),),
-        )
-        with pool as parallel:
+        with watched_pool(n_jobs=n_jobs, return_as="generator") as parallel:
             for candidate in self.candidates:
                 self.entries.append(self._entry(candidate, parallel))
                 self.done += candidate.work
@@ -194,7 +188,7 @@ class Comparison:
             seconds=time.perf_counter() - self.start,
         )
 
-    def _entry(self, candidate: Candidate, parallel: Parallel) -> Entry:
+    def _entry(self, candidate: Candidate, parallel: Any) -> Entry:
         """Run all folds of a candidate, until one fails or the time is over."""
         if self._left() <= 0:
             return Entry(candidate, None, failure="the time budget was used up before it")
@@ -293,7 +287,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     name = arguments.data or DEMO
     folds = arguments.folds if arguments.folds is not None else 3 if arguments.quick else 5
-    inputs.check_folds(folds)
     _check_outputs(arguments, name)
     choices = tables.Choices.of(arguments)
     table, said = with_warnings(lambda: tables.read(name, choices))
@@ -342,11 +335,8 @@ def _check_outputs(arguments: argparse.Namespace, name: str) -> None:
 
 
 def _candidates(arguments: argparse.Namespace, size: Any) -> tuple[list[Candidate], list[str]]:
-    only = None
-    if arguments.only is not None:
-        only = [part.strip() for part in arguments.only.split(",") if part.strip()]
     own = [from_factory(text) for text in arguments.estimator]
-    found, notes = choose(size, quick=arguments.quick, only=only)
+    found, notes = choose(size, quick=arguments.quick, only=arguments.only)
     return from_mapping([*found, *own]), notes
 
 

@@ -138,7 +138,7 @@ def learning_curve(board: Leaderboard, curve: list[Point]) -> Figure:
         ax.set_xticks(rows, [f"{n:,}" for n in rows])
         ax.minorticks_off()
         description = (
-            f"Learning curve of {board.best.name}: {metric} {means[-2]:.3f} with {rows[-2]:,} "
+            f"Learning curve of {board.described.name}: {metric} {means[-2]:.3f} with {rows[-2]:,} "
             f"rows, {means[-1]:.3f} with {rows[-1]:,}."
         )
         return Figure(inline_svg(figure, name="curve", description=description), description)

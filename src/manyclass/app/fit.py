@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 import warnings
 from collections import Counter
@@ -21,7 +22,7 @@ from manyclass import CoupledClassifier, CoupledSVC
 from manyclass._lib.files import StrPath, check_output
 from manyclass._lib.messages import quoted
 from manyclass.app import inputs
-from manyclass.app.candidates import LIMITS, build, from_factory, seeded
+from manyclass.app.candidates import LIMITS, build, from_factory, seeded, why_trees
 from manyclass.app.columns import KINDS, used_columns
 from manyclass.app.measuring import make_pipeline
 from manyclass.app.progress import bar_on_stderr
@@ -177,6 +178,8 @@ def _choose(
     many = size.classes >= LIMITS.many
     learner = options["learner"] or ("logistic" if many else "svm")
     code = options["code"] or ("class-trees" if many else "one-vs-one")
+    if many and options["code"] is None:
+        say(f"note: class trees: {why_trees(size.classes)}. --code names another.", sys.stderr)
     more = {
         "code": code,
         "combiner": options["combiner"] or "auto",

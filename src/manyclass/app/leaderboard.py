@@ -20,6 +20,7 @@ from manyclass.app.report import text_table
 from manyclass.app.scoring import FIT, METRICS, PREDICT
 from manyclass.app.verdict import verdict
 from manyclass.classifier import CoupledBase
+from manyclass.codes.build import NATIVE
 
 BEHIND = "behind best"
 LEVEL = 0.95  # of confidence intervals: the usual one
@@ -58,8 +59,10 @@ class Entry:
 
     @property
     def is_coupled(self) -> bool:
-        """Whether it couples binary classifiers."""
-        return isinstance(self.candidate.estimator, CoupledBase)
+        """Whether it couples binary classifiers; a calibrated multiclass one does not."""
+        estimator = self.candidate.estimator
+        code = getattr(estimator, "code", None)
+        return isinstance(estimator, CoupledBase) and not (isinstance(code, str) and code == NATIVE)
 
     @property
     def is_baseline(self) -> bool:
@@ -192,6 +195,11 @@ class Leaderboard:
         fast = [entry for entry in as_good if entry.mean(FIT) <= limit]
         return next((entry for entry in fast if entry.candidate.is_simple), fast[0])
 
+    @property
+    def described(self) -> Entry:
+        """The candidate that a report describes: the pick, or the best if there is none."""
+        return self.pick or self.best
+
     def _is_of_use(self, entry: Entry) -> bool:
         """Return whether a candidate is clearly better than the baseline.
 
@@ -275,14 +283,9 @@ class Leaderboard:
 
     @property
     def tied(self) -> list[Entry]:
-        """The candidates that cannot be told from the best.
-
-        These are all down to the last one whose distance from the best is noise, so that no
-        candidate is clearly worse than one of a lower rank.
-        """
+        """The candidates that cannot be told from the best: the interval of each holds zero."""
         others = self.measured[1:]
-        noise = [self.difference(entry, self.best).is_noise for entry in others]
-        return others[: max((i + 1 for i, is_noise in enumerate(noise) if is_noise), default=0)]
+        return [entry for entry in others if self.difference(entry, self.best).is_noise]
 
     def verdict(self) -> str:
         """Say which candidate to use, and how sure that is."""
@@ -298,12 +301,18 @@ class Leaderboard:
         return "best" if entry is self.best else self.apart(entry, self.best)
 
     def standing(self, entry: Entry) -> str:
-        """Return how a candidate stands against the best, in words."""
+        """Return how a candidate stands against the best, in words.
+
+        None is clearly worse while one of a lower rank is as good: it is perhaps worse.
+        """
         if entry is self.best:
             return "best"
         if entry.is_baseline:
             return "class frequencies alone"
-        return "as good, within noise" if entry in self.tied else "clearly worse"
+        if entry in self.tied:
+            return "as good, within noise"
+        below = self.ranked[self.ranked.index(entry) :]
+        return "perhaps worse" if any(one in self.tied for one in below) else "clearly worse"
 
     # ------------------------------------------------------------------ as a table
 
@@ -413,11 +422,7 @@ class Leaderboard:
 
     @property
     def frame(self) -> Any:
-        """The table as a DataFrame; see :meth:`to_frame`."""
-        return self.to_frame()
-
-    def to_frame(self) -> Any:
-        """Return the means and standard errors as a DataFrame, one row per candidate.
+        """The means and standard errors as a DataFrame, one row per candidate.
 
         Those that failed have NaN, and the reason in the column "failure".
         """

@@ -84,6 +84,7 @@ def render(
     return environment.get_template("report.html").render(
         title=as_text(name),
         board=board,
+        role="pick" if board.pick else "best",
         data=page_contents.data(board),
         leaderboard=page_contents.leaderboard(board),
         by_class=page_contents.class_scores(board)[: LIMITS.classes] if measured else [],

@@ -102,7 +102,7 @@ def data(board: Leaderboard) -> Data:
 
 
 class Confusion(NamedTuple):
-    """The confusion matrix of the best candidate."""
+    """The confusion matrix of a candidate."""
 
     entry: Entry
     labels: list[tuple[str, str]]
@@ -115,14 +115,14 @@ class Confusion(NamedTuple):
 
 
 def confusion(board: Leaderboard) -> Confusion:
-    """Return the confusion matrix of the best candidate, for the classes confused most often."""
-    entry, k = board.best, len(board.classes)
+    """Return the confusion matrix, for the classes confused most often."""
+    entry, k = board.described, len(board.classes)
     rows, p = entry.tested()
     true, predicted = board.target[rows], p.argmax(axis=1)
-    wrong = count_pairs(true, predicted, k)
-    np.fill_diagonal(wrong, 0)
+    counts = count_pairs(true, predicted, k)
     shown = np.arange(k)
     if k > LIMITS.confused:
+        wrong = _without_diagonal(counts)
         most = np.argsort(-(wrong.sum(axis=0) + wrong.sum(axis=1)), kind="stable")
         shown = np.sort(most[: LIMITS.confused - 1])
     # All other classes are merged into one more.
@@ -134,7 +134,7 @@ def confusion(board: Leaderboard) -> Confusion:
     if len(shown) < k:
         labels.append((f"{k - len(shown)} others",) * 2)
     shares = [_shares(row, c, len(shown)) for c, row in enumerate(merged)]
-    return Confusion(entry, labels, shares, k - len(shown), _pairs(board, wrong, LIMITS.pairs))
+    return Confusion(entry, labels, shares, k - len(shown), _pairs(board, counts, LIMITS.pairs))
 
 
 def count_pairs(true: Any, predicted: Any, k: int) -> NDArray[np.int64]:
@@ -142,6 +142,11 @@ def count_pairs(true: Any, predicted: Any, k: int) -> NDArray[np.int64]:
     counts = np.zeros((k, k), dtype=np.int64)
     np.add.at(counts, (true, predicted), 1)
     return counts
+
+
+def _without_diagonal(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the counts of wrong predictions alone."""
+    return counts - np.diag(np.diag(counts))
 
 
 def _shares(row: NDArray[np.int64], c: int, n_shown: int) -> list[tuple[int, float, str]]:
@@ -152,11 +157,12 @@ def _shares(row: NDArray[np.int64], c: int, n_shown: int) -> list[tuple[int, flo
 
 
 def _pairs(
-    board: Leaderboard, wrong: NDArray[np.int64], most: int
+    board: Leaderboard, counts: NDArray[np.int64], most: int
 ) -> list[tuple[Any, Any, int, float]]:
+    """Return the most frequent confusions, and their share of the tested rows of the class."""
+    wrong, sizes = _without_diagonal(counts), counts.sum(axis=1)
     order = np.argsort(-wrong, axis=None, kind="stable")[:most]
     found = [divmod(int(place), len(board.classes)) for place in order]
-    sizes = list(board.description.class_counts.values())
     return [
         (board.classes[i], board.classes[j], int(wrong[i, j]), float(wrong[i, j] / sizes[i]))
         for i, j in found
@@ -165,7 +171,7 @@ def _pairs(
 
 
 class ClassScore(NamedTuple):
-    """How well the best candidate knows a class."""
+    """How well a candidate knows a class."""
 
     label: Any
     precision: float
@@ -176,7 +182,7 @@ class ClassScore(NamedTuple):
 
 def class_scores(board: Leaderboard) -> list[ClassScore]:
     """Return the scores of each class, the lowest F1 first."""
-    rows, p = board.best.tested()
+    rows, p = board.described.tested()
     counts = count_pairs(board.target[rows], p.argmax(axis=1), len(board.classes))
     right, true, said = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
     precision, recall = right / np.maximum(1, said), right / np.maximum(1, true)
@@ -200,7 +206,7 @@ def costs(board: Leaderboard) -> Costs | None:
     """Return what the cost view computes with; None for many classes."""
     if len(board.classes) > LIMITS.cost_classes:
         return None
-    rows, p = board.best.tested()
+    rows, p = board.described.tested()
     drawn = np.random.RandomState(0).permutation(len(rows))[: LIMITS.cost_rows]
     return Costs(
         short_names(board.classes, LIMITS.name),
@@ -261,7 +267,7 @@ def exports(board: Leaderboard, studies: Any) -> dict[str, Export]:
         ),
     ]
     if board.measured:
-        found += _exports_of_best(board)
+        found += _exports_of_described(board)
     found += [
         Export(
             "importance", ["column", "increase", "deviation"], list(map(list, studies.importance))
@@ -271,13 +277,12 @@ def exports(board: Leaderboard, studies: Any) -> dict[str, Export]:
     return {export.name: export for export in found}
 
 
-def _exports_of_best(board: Leaderboard) -> list[Export]:
-    rows, p = board.best.tested()
+def _exports_of_described(board: Leaderboard) -> list[Export]:
+    rows, p = board.described.tested()
     names = [as_text(label) for label in board.classes]
     counts = count_pairs(board.target[rows], p.argmax(axis=1), len(names))
-    wrong = counts - np.diag(np.diag(counts))
     pairs = [
-        [as_text(i), as_text(j), n, share] for i, j, n, share in _pairs(board, wrong, wrong.size)
+        [as_text(i), as_text(j), n, share] for i, j, n, share in _pairs(board, counts, counts.size)
     ]
     by_class = [[as_text(one.label), *one[1:]] for one in class_scores(board)]
     return [

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.metrics import brier_score_loss, f1_score, log_loss, roc_auc_score
+from sklearn.metrics import f1_score, log_loss, roc_auc_score
 
 from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted
 from manyclass.metrics import classwise_calibration_error
+from manyclass.search.left_out_scoring import neg_brier_score
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("log-loss", lambda y, p: log_loss(y, p, labels=_classes(p))),
-        Metric("Brier", lambda y, p: brier_score_loss(y, p, labels=_classes(p))),
+        # scikit-learn takes more than two classes from 1.7 on only.
+        Metric("Brier", lambda y, p: -neg_brier_score(y, p, None)),
         Metric("error", lambda y, p: np.mean(p.argmax(axis=1) != y), in_percent=True),
         Metric("calibration", lambda y, p: classwise_calibration_error(y, p, classes=_classes(p))),
         Metric("accuracy", lambda y, p: np.mean(p.argmax(axis=1) == y), True, in_percent=True),

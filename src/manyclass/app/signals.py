@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
+from typing import Any
 from weakref import ref
 
 ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -212,6 +213,19 @@ def end_process(status: int) -> None:
 MEMMAPS = "joblib_memmapping_folder_"
 
 
+def watched_pool(**options: Any) -> Any:
+    """Return joblib's ``Parallel``, whose workers call :func:`end_with_parent` first.
+
+    joblib 1.4 has no option for this: there, workers of a killed process end after some minutes.
+    """
+    from joblib import Parallel
+
+    try:
+        return Parallel(**options, initializer=end_with_parent, initargs=(os.getpid(),))
+    except TypeError:
+        return Parallel(**options)
+
+
 @contextmanager
 def starting_workers(n_jobs: int) -> Iterator[None]:
     """Start worker processes that Ctrl-C never reaches.
@@ -260,10 +274,11 @@ def registered_files(folder: str = "/dev/shm", room: int = 2_000_000_000) -> Ite
     if "JOBLIB_TEMP_FOLDER" in os.environ or not _has_room(folder, room):
         yield
         return
-    from joblib import parallel_config
-
-    with parallel_config(temp_folder=folder):
+    os.environ["JOBLIB_TEMP_FOLDER"] = folder  # importing joblib takes longer than many an error
+    try:
         yield
+    finally:
+        del os.environ["JOBLIB_TEMP_FOLDER"]
 
 
 def _has_room(folder: str, room: int) -> bool:

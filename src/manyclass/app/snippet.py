@@ -27,7 +27,7 @@ class Source(NamedTuple):
 
 
 def program(board: Leaderboard, source: Source | None = None) -> str:
-    """Write a program that repeats a comparison and fits the best candidate on all rows."""
+    """Write a program that repeats a comparison and fits the candidate to use on all rows."""
     entries = sorted(
         (entry for entry in board if entry.name != BASELINE), key=lambda entry: entry.name
     )
@@ -47,8 +47,8 @@ def program(board: Leaderboard, source: Source | None = None) -> str:
         "print(board)",
         "print(board.verdict())",
         "",
-        "# The best one, fitted on all rows.",
-        "model = board.best.pipeline.fit(X, y)",
+        "# The one to use, fitted on all rows.",
+        "model = board.described.pipeline.fit(X, y)",
         "print(model.predict_proba(X.head(3)).round(3))",
         "",
     ]

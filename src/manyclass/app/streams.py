@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple
 
 from manyclass._lib.files import StrPath
-from manyclass.app.bundled import BUNDLED
+from manyclass.app.arguments import DATA_SETS
 from manyclass.app.terminal import shown
 
 STDIN = "-"
@@ -46,7 +46,7 @@ def open_stream(path: StrPath) -> Stream:
     """Find the table of a path; "-" is the standard input."""
     if str(path) == STDIN:
         return _standard_input()
-    path = _existing(Path(path))
+    path = existing(path)
     suffix = path.suffix.lower()
     if suffix == ".zip":
         return _member(path)
@@ -64,14 +64,16 @@ def _unpacked(stream: Any) -> Any:
     return gzip.open(stream, "rb")
 
 
-def _existing(path: Path) -> Path:
+def existing(path: StrPath) -> Path:
+    """Return the path of a file that is there and not empty, or say what is wrong."""
+    path = Path(path)
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a file.")
     if not path.exists():
         if path.suffix:
             raise FileNotFoundError(f"there is no file {path}.")
-        close = get_close_matches(str(path), BUNDLED, n=1)
-        known = f". The data sets are {shown(BUNDLED)}"
+        close = get_close_matches(str(path), DATA_SETS, n=1)
+        known = f". The data sets are {shown(DATA_SETS)}"
         meant = f" (did you mean {close[0]}?)" if close else known
         raise FileNotFoundError(f"there is no file {path}, nor a data set of that name{meant}.")
     if path.stat().st_size == 0:

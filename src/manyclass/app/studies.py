@@ -1,4 +1,4 @@
-"""A closer look at the best candidate: which columns it uses, and what more rows would give."""
+"""A closer look at the candidate to use: which columns it uses, and what more rows would give."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Point(NamedTuple):
 
 
 class Studies(NamedTuple):
-    """What was found out about the best candidate."""
+    """What was found out about the candidate."""
 
     importance: list[Importance] = []  # noqa: RUF012
     """The most important columns first; empty if there are too many columns."""
@@ -40,8 +40,8 @@ class Studies(NamedTuple):
 
 
 def study(board: Leaderboard, X: Any, *, curve: bool = False) -> Studies:
-    """Study the best candidate of a comparison."""
-    if not board.measured or board.best.pipeline is None:
+    """Study the candidate that a report describes."""
+    if not board.measured or board.described.pipeline is None:
         return Studies()
     X, labels = as_frame(X), as_labels(board.classes)[board.target]
     with warnings.catch_warnings(), threadpool_limits(1):
@@ -70,7 +70,7 @@ def importance(
     train, test = board.folds[0]
     rng = np.random.RandomState(board.random_state)
     test = np.sort(rng.permutation(test)[:rows])
-    model = clone(board.best.pipeline).fit(X.iloc[train], labels[train])
+    model = clone(board.described.pipeline).fit(X.iloc[train], labels[train])
     metric, true, table = METRICS[board.metrics[0]], board.target[test], X.iloc[test]
     before = metric(true, model.predict_proba(table))
     found = []
@@ -87,17 +87,17 @@ def importance(
 def learning_curve(
     board: Leaderboard, X: Any, labels: Any, *, shares: tuple[float, ...] = (0.125, 0.25, 0.5)
 ) -> list[Point]:
-    """Train the best candidate on shares of each fold, and add what all rows gave."""
+    """Train the candidate on shares of each fold, and add what all rows gave."""
     metric = METRICS[board.metrics[0]]
     found = []
     for share in shares:
         values, sizes = [], []
         for train, test in board.folds:
             part = train[draw(board.target[train], int(share * len(train)), board.random_state)]
-            model = clone(board.best.pipeline).fit(X.iloc[part], labels[part])
+            model = clone(board.described.pipeline).fit(X.iloc[part], labels[part])
             values.append(metric(board.target[test], model.predict_proba(X.iloc[test])))
             sizes.append(len(part))
         found.append(Point(int(np.mean(sizes)), float(np.mean(values)), float(np.std(values))))
-    whole = board.best.values[board.metrics[0]]
+    whole = board.described.values[board.metrics[0]]
     rows = int(np.mean([len(train) for train, _ in board.folds]))
     return [*found, Point(rows, float(whole.mean()), float(whole.std()))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Generator
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -141,56 +141,6 @@ def read(path: StrPath, choices: Choices) -> Table:
     X = conform(frame, layout)
     _warn_of_leaks(X, y)
     return Table(X, y, layout, groups, split, choices)
-
-
-def read_blocks(
-    path: StrPath,
-    *,
-    rows: int = 50_000,
-    numbers: Collection[str] = (),
-    verbatim: Collection[str] = (),
-    choices: Choices = Choices(),
-) -> Generator[pd.DataFrame, None, None]:
-    r"""Read a file a block of rows at a time, in bounded memory.
-
-    Fields of text files stay text. :func:`manyclass.app.columns.conform` converts them to the
-    kinds of the model's columns.
-
-    Parameters
-    ----------
-    path : path
-        A file, or the name of a data set, as :func:`read_table` takes it.
-    rows : int, default=50000
-        Rows of a block; the last may have fewer.
-    numbers : collection of str, default=()
-        Columns of a text file to parse as numbers, which is several times faster. They stay
-        text in blocks where some field is not a number.
-    verbatim : collection of str, default=()
-        Columns of a text file without missing values: fields such as ``NA`` are text there.
-    choices : Choices
-        How a text file is written.
-
-    Yields
-    ------
-    DataFrame
-        At least one; without rows if the file has none.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from manyclass.app.tables import read_blocks
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "table.csv"
-    ...     _ = path.write_text("a,b\n1,x\n2,y\n3,z\n")
-    ...     [block["b"].tolist() for block in read_blocks(path, rows=2)]
-    [['x', 'y'], ['z']]
-    """
-    if rows < 1:
-        raise ValueError(f"rows must be at least 1, got {rows}.")
-    file = choices.open(path)
-    parsed = set(numbers) - set(verbatim)
-    text = [name for name in file.names if name not in parsed]
-    yield from file.blocks(rows, text=text, verbatim=verbatim)
 
 
 def _check_names(choices: Choices, file: TableFile, label: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from manyclass._lib.messages import quoted, warn
 from manyclass.app.columns import MISSING, import_pandas
-from manyclass.app.terminal import shown
+from manyclass.app.terminal import counted, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,9 +66,9 @@ def read_labels(
     missing = np.flatnonzero(column.isna())
     if len(missing):
         first = ", ".join(str(place + 1) for place in missing[:5])
-        rows = f"row {first}" if len(missing) == 1 else f"rows {first}"
+        rows = f"in row {first}" if len(missing) == 1 else f"first in rows {first}"
         raise ValueError(
-            f"{where} has {len(missing)} missing values, first in {rows}: fill them in "
+            f"{where} has {counted(len(missing), 'missing value')}, {rows}: fill in "
             f"or remove the rows. (An empty field and {shown(MISSING[1:])} count as missing: a "
             "class of that name needs another.)"
         )

@@ -21,17 +21,19 @@ def verdict(board: Leaderboard) -> str:
     if len(board.measured) == 1:
         others = " that did not fail" if board.failed else ""
         return f"Pick {_with_value(board, best)}, the only candidate{others}.{_baseline(board)}"
-    second = board.measured[1]
     if not board.tied:
+        second = board.measured[1]
         return (
             f"Pick {_with_value(board, best)}: it is better than {second.name}, the next, by "
             f"{board.apart(second, best)}.{_baseline(board)}"
         )
     if pick is best:
-        fast = " and fits fastest" if best is min([best, *board.tied], key=_seconds) else ""
+        fastest = best is min([best, *board.tied], key=_seconds)
+        fast = " and the fastest of those as good" if fastest else ""
+        next_one = board.tied[0]
         return (
-            f"No clear winner: {_with_value(board, best)} is first{fast}; it may be better than "
-            f"{second.name} by {board.apart(second, best)}.{_others(board, best)}"
+            f"No clear winner: {_with_value(board, best)} is first{fast}; "
+            f"{_may_be_better(board, next_one)}.{_others(board, best)}"
         )
     simple = "simplest and " if pick.candidate.is_simple else ""
     times = best.mean(FIT) / max(pick.mean(FIT), 1e-9)
@@ -40,6 +42,12 @@ def verdict(board: Leaderboard) -> str:
         f"{_with_value(board, best)} may be better by {board.apart(pick, best)}."
         f"{_others(board, pick)}"
     )
+
+
+def _may_be_better(board: Leaderboard, entry: Entry) -> str:
+    if board.difference(entry, board.best).mean == 0:
+        return f"{entry.name} is just as good"
+    return f"it may be better than {entry.name} by {board.apart(entry, board.best)}"
 
 
 def _with_value(board: Leaderboard, entry: Entry) -> str:
@@ -68,7 +76,7 @@ def _baseline(board: Leaderboard) -> str:
 
 def _others(board: Leaderboard, named: Entry) -> str:
     """Name the other candidates that are tied with the best."""
-    known = (named, board.best, board.measured[1] if named is board.best else named)
+    known = (named, board.tied[0]) if named is board.best else (named,)
     more = [entry.name for entry in board.tied if entry not in known]
     if len(more) > 3:  # a choice: a sentence, not a list
         more = [*more[:2], f"{len(more) - 2} more"]
