@@ -120,7 +120,8 @@ def load_model(
         Full names of further types to load, such as those of other libraries. Name only
         types that you know: a type may run code when it is created.
     max_bytes : int, default=2**32
-        Refuse files that take more bytes than this when they are unpacked.
+        Refuse files that take more bytes than this when they are unpacked. A byte of the schema or
+        the description counts as 20, which it takes in memory.
     key : bytes, optional
         The secret that the file was signed with. A file without this signature is refused.
         Without a key, signatures are not read.

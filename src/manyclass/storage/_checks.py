@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -362,6 +363,8 @@ def _libsvm(machine) -> bool:
         fits &= not machine._sparse and bool(((0 <= places) & (places < _columns(machine))).all())
     if classifies:
         fits &= bool((of_class >= 0).all()) and int(of_class.sum(dtype=np.int64)) == n
+    options = machine._gamma, machine.coef0, machine.degree, machine.cache_size
+    fits &= all(isinstance(option, Real) for option in options)
     probabilities = {machine._probA.shape, machine._probB.shape}
     return (
         fits
