@@ -414,6 +414,11 @@ class TestSignature:
         changed = signed | {DESCRIPTION: signed[DESCRIPTION].replace(b"[", b" [", 1)}
         with pytest.raises(ValueError, match="changed since"):
             load_model(written(tmp_path / "m.skops", changed), key=KEY)
+        first, second, *_ = (name for name in signed if name.endswith(".npy"))
+        swapped = signed | {first: signed[second], second: signed[first]}
+        for other in (swapped, signed | {"added.npy": b""}):
+            with pytest.raises(ValueError, match="changed since"):
+                load_model(written(tmp_path / "m.skops", other), key=KEY)
         del signed["manyclass.hmac"]
         with pytest.raises(ValueError, match="has no signature, but a key was given"):
             load_model(written(tmp_path / "m.skops", signed), key=KEY)
