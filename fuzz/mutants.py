@@ -41,7 +41,7 @@ NEAREST: dict[str, str] = {
     "calibration/beta.py": "calibration/test_beta.py",
     "calibration/choosing.py": "calibration/test_choosing.py",
     "calibration/crossfitting.py": "calibration/test_crossfitting.py",
-    "calibration/evidence.py": "calibration/test_choosing.py",
+    "calibration/evidence.py": "calibration/test_evidence.py",
     "calibration/isotonic.py": "calibration/test_calibration.py",
     "calibration/sigmoid.py": "calibration/test_calibration.py calibration/test_tails.py",
     "combiners/coupling/base.py": "combiners/coupling/test_coupling.py",
