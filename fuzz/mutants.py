@@ -45,7 +45,7 @@ NEAREST: dict[str, str] = {
     "calibration/isotonic.py": "calibration/test_calibration.py",
     "calibration/sigmoid.py": "calibration/test_calibration.py calibration/test_tails.py",
     "combiners/coupling/base.py": "combiners/coupling/test_coupling.py",
-    "combiners/coupling/general.py": "combiners/coupling/test_coupling.py",
+    "combiners/coupling/general.py": "combiners/coupling/test_coupling.py test_many_classes.py",
     "combiners/coupling/pairwise.py": "combiners/coupling/test_coupling.py",
     "scaling/matrix.py": "scaling/test_matrix.py",
     "scaling/lower_bounds.py": "scaling/test_lower_bounds.py",
