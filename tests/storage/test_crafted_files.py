@@ -219,8 +219,10 @@ class TestSchema:
     def test_protocols(self, protocol, tmp_path, members):
         refuse(tmp_path, members, "protocol", lambda schema: schema | {"protocol": protocol})
 
-    def test_brackets_are_not_parsed(self, tmp_path, members):
-        path = written(tmp_path / "m.skops", members | {SCHEMA: b"[" + b"[]," * 100_000 + b"[]]"})
+    @pytest.mark.parametrize("empty", [b"[]", b"{}"])
+    def test_brackets_are_not_parsed(self, empty, tmp_path, members):
+        text = b"[" + 100_000 * (empty + b",") + b"[]]"
+        path = written(tmp_path / "m.skops", members | {SCHEMA: text})
         with pytest.raises(ValueError, match="more brackets than its nodes need"):
             load_model(path)
 
@@ -406,6 +408,7 @@ class TestSignature:
         for options in ({"key": KEY}, {}):
             loaded = load_model(tmp_path / "m.skops", **options)
             assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+        save_model(model, tmp_path / "shortest.skops", key=KEY[:16])
         with pytest.raises(ValueError, match="was signed with another key, or changed since"):
             load_model(tmp_path / "m.skops", key=KEY[::-1])
 
