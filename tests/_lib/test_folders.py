@@ -40,6 +40,15 @@ def test_sticky_folders_above(tmp_path):
     assert shared_place(str(above)) == str(above)
 
 
+def test_links_lead_into_folders_that_are_checked(tmp_path):
+    """Who can write to the folder above can put another one in the place of that one."""
+    above = tmp_path / "above"
+    (above / "cache").mkdir(parents=True)
+    above.chmod(0o777)
+    (tmp_path / "link").symlink_to(above / "cache")
+    assert shared_place(str(tmp_path / "link")) == str(above)
+
+
 @pytest.mark.skipif(hasattr(os, "getuid") and os.getuid() != 0, reason="needs another user")
 def test_owners(tmp_path):
     folder = tmp_path / "cache"

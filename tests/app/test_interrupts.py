@@ -148,3 +148,20 @@ def test_other_errors_stay_what_they_are():
         run_command(lambda: ("some command", command), "nothing kept")
     with pytest.raises(SystemExit):
         end_process(3)
+
+
+@pytest.mark.parametrize("megabytes", [400, 600, 900])
+def test_limits_of_memory_are_a_line(megabytes):
+    """With some of these, OpenBLAS would ask for memory for ever."""
+    resource = pytest.importorskip("resource")
+    limit = megabytes * 10**6
+    done = subprocess.run(
+        [sys.executable, "-m", "manyclass", "compare", "iris"],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("manyclass compare: memory is limited to")

@@ -157,6 +157,16 @@ def test_without_any_score_nothing_changes():
     assert_allclose(model.transform(x), expit(x), rtol=1e-14)
 
 
+def test_a_column_without_scores_gets_the_curve_of_all_others():
+    rng = np.random.default_rng(0)
+    x, sides = rng.normal(size=(50, 1)), rng.choice([-1, 1], size=(50, 1)).astype(np.int8)
+    empty = np.full((50, 1), np.nan)
+    model = Beta().fit(np.hstack([x, empty]), np.hstack([sides, sides]), np.ones(50))
+    alone = fit_one(x[:, 0], sides[:, 0])
+    for name in ("a_", "b_", "c_"):
+        assert_allclose(getattr(model, name), getattr(alone, name)[0], rtol=1e-9)
+
+
 def test_a_few_samples_change_little():
     model = fit_one([-0.1], [1], [0.01])
     assert_allclose(parameters(model), [1.0, 1.0, 0.0], atol=0.1)

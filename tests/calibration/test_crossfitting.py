@@ -57,6 +57,14 @@ def test_some_rows_have_the_probabilities_that_they_have_among_all():
     assert_allclose(some, r[chosen], rtol=1e-12)
 
 
+@pytest.mark.parametrize("n_of_class", [99, 100])
+def test_with_a_hundred_samples_of_every_class_a_sigmoid_is_not_fitted_again(n_of_class):
+    n = 3 * n_of_class
+    scores, y = noisy_scores(n)
+    _, r, own = probabilities("sigmoid", scores, y, np.ones(n))
+    assert np.array_equal(r, own.transform(scores)) == (n_of_class == 100)
+
+
 def test_weights_are_copies():
     scores, y = noisy_scores()
     times, numbers = np.arange(30) % 3, np.arange(30) % 5

@@ -16,7 +16,7 @@ from manyclass.calibration import CALIBRATIONS
 from manyclass.calibration.crossfitting import calibrate, left_out_probabilities
 from manyclass.scores.crossfit import CrossFittedScores
 from manyclass.scores.folds import fold_numbers, make_folds
-from manyclass.scores.out_of_sample import DenseScores, row_blocks
+from manyclass.scores.out_of_sample import DenseScores, check_no_nan, row_blocks
 from manyclass.scores.sources import (
     LeaveOneOut,
     NoScores,
@@ -123,3 +123,10 @@ def test_without_need_of_scores_nothing_is_split():
             raise AssertionError("nothing needs folds")
 
     CoupledClassifier(SVC(), combiner="max-wins", cv=Refusing()).fit(X, y)
+
+
+def test_only_scores_that_are_needed_must_be_numbers():
+    scores = np.array([[1.0, np.nan], [np.nan, 2.0]])
+    check_no_nan(scores, np.array([5, 7]), ~np.isnan(scores))
+    with pytest.raises(ValueError, match="NaN at row 7, column 0"):
+        check_no_nan(scores, np.array([5, 7]), np.array([[True, False], [True, True]]))

@@ -15,6 +15,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
 
 from fuzz import stored_models
 from manyclass import CoupledClassifier, CoupledSVC
@@ -218,8 +219,10 @@ class TestSchema:
     def test_protocols(self, protocol, tmp_path, members):
         refuse(tmp_path, members, "protocol", lambda schema: schema | {"protocol": protocol})
 
-    def test_brackets_are_not_parsed(self, tmp_path, members):
-        path = written(tmp_path / "m.skops", members | {SCHEMA: b"[" + b"[]," * 100_000 + b"[]]"})
+    @pytest.mark.parametrize("empty", [b"[]", b"{}"])
+    def test_brackets_are_not_parsed(self, empty, tmp_path, members):
+        text = b"[" + 100_000 * (empty + b",") + b"[]]"
+        path = written(tmp_path / "m.skops", members | {SCHEMA: text})
         with pytest.raises(ValueError, match="more brackets than its nodes need"):
             load_model(path)
 
@@ -228,6 +231,17 @@ class TestSchema:
         path = written(tmp_path / "m.skops", members | {name: members[name] + b" " * 5_000_000})
         with pytest.raises(ValueError, match=f"{name} is packed too tightly"):
             load_model(path)
+
+    def test_descriptions_do_not_fill_the_memory(self, tmp_path, members):
+        described = json.loads(members[DESCRIPTION]) | {"metadata": {"x": [1.5] * 2**20}}
+        path = written(tmp_path / "m.skops", members | {DESCRIPTION: json.dumps(described)})
+        with pytest.raises(ValueError, match="would unpack to .* bytes, more than 80,000,000"):
+            load_model(path, max_bytes=80_000_000)  # it has 5 million letters
+        numbers = np.random.default_rng(0).random(2**20).tolist()  # which do not pack tightly
+        described["metadata"]["x"] = numbers
+        path = written(tmp_path / "m.skops", members | {DESCRIPTION: json.dumps(described)})
+        with pytest.raises(ValueError, match=f"{DESCRIPTION} has too many values"):
+            read_metadata(path)
 
     @pytest.mark.parametrize("loader", ["JsonNode", "ListNode"])
     def test_other_objects_are_no_models(self, loader, tmp_path, members):
@@ -283,10 +297,11 @@ class TestArrays:
         with pytest.raises(Refused, match="outside"):
             check_sparse(matrix)
 
-    def test_memory(self, tmp_path):
-        """Loading takes less than twice the bytes of the arrays."""
+    @pytest.mark.parametrize("lengths", [(500_000, 500_000), (1_000_000, 0)])
+    def test_memory(self, lengths, tmp_path):
+        """Loading takes less than twice the bytes of the arrays, also of a single one."""
         model = GaussianNB().fit(X, y)
-        model.theta_, model.var_ = np.zeros((2, 4, 500_000))
+        model.theta_, model.var_ = (np.zeros((4, length)) for length in lengths)
         save_model(model, tmp_path / "m.skops")
         tracemalloc.start()
         load_model(tmp_path / "m.skops")
@@ -334,6 +349,15 @@ class TestArrays:
         model.cluster_centers_ = np.ones((2, 1))
         save_model(make_pipeline(model), tmp_path / "m.skops")
         with pytest.raises(ValueError, match="the arrays of KMeans do not fit each other"):
+            load_model(tmp_path / "m.skops")
+
+    @pytest.mark.parametrize("option", ["_gamma", "coef0", "degree", "cache_size"])
+    def test_options_of_machines_are_numbers(self, option, tmp_path):
+        """LIBSVM gets them in a prediction, which no longer checks parameters."""
+        model = make_pipeline(SVC()).fit(X, y)
+        setattr(model[-1], option, np.ones(2))
+        save_model(model, tmp_path / "m.skops")
+        with pytest.raises(ValueError, match="the arrays of SVC do not fit each other"):
             load_model(tmp_path / "m.skops")
 
     @pytest.mark.parametrize("number", [np.nan, np.inf])
@@ -384,6 +408,7 @@ class TestSignature:
         for options in ({"key": KEY}, {}):
             loaded = load_model(tmp_path / "m.skops", **options)
             assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+        save_model(model, tmp_path / "shortest.skops", key=KEY[:16])
         with pytest.raises(ValueError, match="was signed with another key, or changed since"):
             load_model(tmp_path / "m.skops", key=KEY[::-1])
 
@@ -392,6 +417,11 @@ class TestSignature:
         changed = signed | {DESCRIPTION: signed[DESCRIPTION].replace(b"[", b" [", 1)}
         with pytest.raises(ValueError, match="changed since"):
             load_model(written(tmp_path / "m.skops", changed), key=KEY)
+        first, second, *_ = (name for name in signed if name.endswith(".npy"))
+        swapped = signed | {first: signed[second], second: signed[first]}
+        for other in (swapped, signed | {"added.npy": b""}):
+            with pytest.raises(ValueError, match="changed since"):
+                load_model(written(tmp_path / "m.skops", other), key=KEY)
         del signed["manyclass.hmac"]
         with pytest.raises(ValueError, match="has no signature, but a key was given"):
             load_model(written(tmp_path / "m.skops", signed), key=KEY)

@@ -145,6 +145,7 @@ def run_command(
     with signals_as_exceptions(process_ends=process_ends) as handler:
         try:
             name, command = prepare()
+            check_address_space()
             remove_leftovers()
             with registered_files():
                 return command()
@@ -158,6 +159,23 @@ def run_command(
             if handler.last is not None or _is_interrupt(error) or _is_interrupt(error.__cause__):
                 return _say_interrupted(error, handler.last, kept)
             return _say_error(error, name)
+
+
+def check_address_space(least: int = 2**30) -> None:
+    """Raise an error if ``ulimit -v`` allows less than the smallest command takes.
+
+    OpenBLAS does not fail for want of memory: it asks for it again and again, for ever. By
+    measurement this happens with 0.7 to 0.9 GB.
+    """
+    with suppress(ImportError):  # there are no such limits
+        import resource
+
+        allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if allowed != resource.RLIM_INFINITY and allowed < least:
+            raise ValueError(
+                f"memory is limited to {allowed / 1e6:,.0f} MB (ulimit -v), and even small tables "
+                f"need {least / 1e6:,.0f}. Raise the limit."
+            )
 
 
 def _say_interrupted(error: BaseException, number: int | None, kept: str) -> int:

@@ -24,13 +24,7 @@ from manyclass._lib.files import StrPath, replace_file
 from manyclass._lib.messages import warn
 from manyclass.storage import _archive
 from manyclass.storage._archive import MAX_BYTES
-from manyclass.storage._checks import (
-    check_arrays,
-    check_by_trial,
-    check_numbers,
-    check_shadows,
-    check_sparse_parts,
-)
+from manyclass.storage._checks import check_arrays, check_by_trial, check_values
 from manyclass.storage._forms import Refused
 from manyclass.storage._parts import make_derived, without_derived
 from manyclass.storage._schema import NotLoaded
@@ -120,7 +114,8 @@ def load_model(
         Full names of further types to load, such as those of other libraries. Name only
         types that you know: a type may run code when it is created.
     max_bytes : int, default=2**32
-        Refuse files that take more bytes than this when they are unpacked.
+        Refuse files that take more bytes than this when they are unpacked. A byte of the schema or
+        the description counts as 20, which it takes in memory.
     key : bytes, optional
         The secret that the file was signed with. A file without this signature is refused.
         Without a key, signatures are not read.
@@ -246,14 +241,7 @@ def _construct(skops, file: IO[bytes], trusted: Sequence[str]):
             raise Refused(f"{_built(error)} cannot be made of its parts: {error}") from error
     if not isinstance(model, BaseEstimator):
         raise Refused(f"it holds a {type(model).__name__}, which is not an estimator")
-    for step in (
-        check_shadows,
-        check_sparse_parts,
-        check_numbers,
-        make_derived,
-        check_arrays,
-        check_by_trial,
-    ):
+    for step in (check_values, make_derived, check_arrays, check_by_trial):
         try:
             step(model)
         except Refused:

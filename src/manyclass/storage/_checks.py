@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -54,19 +55,20 @@ TRIED = 2**24
 LIBSVM_KERNELS = ("linear", "poly", "rbf", "sigmoid")  # these take samples, not a kernel matrix
 
 
-def check_shadows(model) -> None:
-    """Raise an error if an attribute of an object hides a method of its class."""
+def check_values(model) -> None:
+    """Check names, sparse matrices and numbers.
+
+    No attribute may hide a method, no index may be outside of its matrix, and the numbers that our
+    own code computes with must be finite.
+    """
     for part in reachable(model):
         for name in getattr(part, "__dict__", ()):
             if callable(getattr(type(part), name, None)):
                 raise Refused(f"{name} of {type(part).__name__} hides a method")
-
-
-def check_sparse_parts(model) -> None:
-    """Raise an error if a sparse matrix of a model has indices outside of it."""
-    for part in reachable(model):
         if issparse(part):
             check_sparse(part)
+        if isinstance(part, _COMPUTED_WITH):
+            _check_numbers(part)
 
 
 def check_arrays(model) -> None:
@@ -86,18 +88,14 @@ def _check_fit(part: Any, fits: Callable[[Any], bool]) -> None:
         raise Refused(f"the arrays of {type(part).__name__} do not fit each other")
 
 
-def check_numbers(model) -> None:
-    """Raise an error if a number that our own code computes with is not finite."""
-    for part in reachable(model):
-        if not isinstance(part, _COMPUTED_WITH):
-            continue
-        for name, value in vars(part).items():
-            if isinstance(part, _OF_NUMBERS) and name != "classes_" and _is_text(value):
-                raise Refused(f"{name} of {type(part).__name__} holds no numbers")
-            for array in _floats_in(value):
-                infinite = name in MAY_BE_INFINITE and not np.isnan(array).any()
-                if not (infinite or np.isfinite(array).all()):
-                    raise Refused(f"{name} of {type(part).__name__} has NaN or infinite numbers")
+def _check_numbers(part: Any) -> None:
+    for name, value in vars(part).items():
+        if isinstance(part, _OF_NUMBERS) and name != "classes_" and _is_text(value):
+            raise Refused(f"{name} of {type(part).__name__} holds no numbers")
+        for array in _floats_in(value):
+            infinite = name in MAY_BE_INFINITE and not np.isnan(array).any()
+            if not (infinite or np.isfinite(array).all()):
+                raise Refused(f"{name} of {type(part).__name__} has NaN or infinite numbers")
 
 
 def _is_text(value: Any) -> bool:
@@ -364,6 +362,8 @@ def _libsvm(machine) -> bool:
         fits &= not machine._sparse and bool(((0 <= places) & (places < _columns(machine))).all())
     if classifies:
         fits &= bool((of_class >= 0).all()) and int(of_class.sum(dtype=np.int64)) == n
+    options = machine._gamma, machine.coef0, machine.degree, machine.cache_size
+    fits &= all(isinstance(option, Real) for option in options)
     probabilities = {machine._probA.shape, machine._probB.shape}
     return (
         fits

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import io
 import zipfile
+from typing import Any, cast
 
 from manyclass.storage._schema import NotLoaded
 
@@ -28,8 +29,9 @@ def sign(archive: zipfile.ZipFile, key: bytes) -> str:
         raise TypeError("key must be at least 16 bytes, such as secrets.token_bytes(32).")
     code = hmac.new(key, digestmod=hashlib.sha256)
     for name in sorted(set(archive.namelist()) - {SIGNATURE}):
-        for part in (name.encode(), archive.read(name)):
-            code.update(len(part).to_bytes(8, "big") + hashlib.sha256(part).digest())
+        with archive.open(name) as member:
+            content = hashlib.file_digest(cast(Any, member), "sha256").digest()
+        code.update(hashlib.sha256(name.encode()).digest() + content)
     return code.hexdigest()
 
 

@@ -196,4 +196,4 @@ def _translate(schema: bytes, replace: Callable[[Place], Place]) -> bytes:
             if isinstance(module, str) and isinstance(name, str):
                 part["__module__"], part["__class__"] = replace((module, name))
             waiting.extend(part.values())
-    return json.dumps(tree, indent=2).encode()
+    return json.dumps(tree).encode()

@@ -15,14 +15,16 @@ def shared_place(folder: str) -> str | None:
     """Return the first folder on the way to this one that others can write to; None if none is.
 
     A folder that does not exist yet will be made by this user; then the folders above it count.
-    Systems without owners of files are trusted.
+    Of a link, the folders above it count and those above the folder that it leads to. Systems
+    without owners of files are trusted.
     """
     if not hasattr(os, "getuid"):
         return None
-    path = Path(os.path.abspath(folder))
-    existing = [place for place in (path, *path.parents) if place.exists()]
-    unsafe = [place for place in reversed(existing) if not _is_safe(place, inner=place == path)]
-    return str(unsafe[0]) if unsafe else None
+    for path in (Path(os.path.abspath(folder)), Path(os.path.realpath(folder))):
+        for place in (*reversed(path.parents), path):
+            if place.exists() and not _is_safe(place, inner=place == path):
+                return str(place)
+    return None
 
 
 def _is_safe(place: Path, inner: bool) -> bool:
