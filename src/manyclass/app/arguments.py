@@ -14,11 +14,12 @@ DEMO = "digits"
 BASELINE = "baseline"
 CLASS_TREES = "coupled-logistic-trees"
 CANDIDATES = (
-    *(BASELINE, "logistic", "forest", "boosting", "lightgbm", "xgboost", "catboost"),
+    *(BASELINE, "logistic", CLASS_TREES),
+    *("forest", "boosting", "lightgbm", "xgboost", "catboost"),
     *("calibrated-forest", "calibrated-boosting"),
     *("calibrated-lightgbm", "calibrated-xgboost", "calibrated-catboost", "calibrated-svc"),
     *("coupled-svc", "coupled-logistic", "coupled-logistic-rest", "coupled-logistic-sparse"),
-    *(CLASS_TREES, "coupled-kernel-logistic", "coupled-boosting"),
+    *("coupled-kernel-logistic", "coupled-boosting"),
 )
 LEARNERS = ("svm", "linear-svm", "logistic", "kernel-logistic", "boosted-naive-bayes")
 CODES = (

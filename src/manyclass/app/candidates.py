@@ -152,6 +152,13 @@ _FEW, _SOME = (2, LIMITS.pairs), (2, LIMITS.classes)  # numbers of classes
 _KNOWN: dict[str, _Known] = {
     BASELINE: _Known(lambda size: DummyClassifier(), work=0.1, quick=True),
     "logistic": _Known(lambda size: _logistic(), quick=True),
+    # Before what takes long with so many classes, for a time budget.
+    CLASS_TREES: _Known(
+        _coupled(_logistic, code="class-trees"),
+        5,
+        classes=(LIMITS.many, float("inf")),
+        quick=True,
+    ),
     "forest": _Known(lambda size: RandomForestClassifier(), 3, classes=_SOME, quick=True),
     "boosting": _Known(lambda size: HistGradientBoostingClassifier(), 6, classes=_SOME),
     **{
@@ -180,12 +187,6 @@ _KNOWN: dict[str, _Known] = {
     ),
     "coupled-logistic-sparse": _Known(
         _coupled(_logistic, code="sparse-random", combiner="kl"), 5, by_default=False
-    ),
-    CLASS_TREES: _Known(
-        _coupled(_logistic, code="class-trees"),
-        5,
-        classes=(LIMITS.many, float("inf")),
-        quick=True,
     ),
     "coupled-kernel-logistic": _Known(
         _coupled(lambda: KernelLogisticRegression(C=10), cv="loo"),

@@ -142,7 +142,7 @@ class StructuredScaling(BaseEstimator):
         kept = k * sizes <= MOST_PER_SAMPLE * n
         X, sizes = np.hstack([z, np.ones((len(z), 1))]), sizes[kept]
         tol, self.columns_ridge_ = max(MATRIX_TOL, tol), None
-        if kept.any():
+        if log_odds is not None and kept.any():
             X, tol = np.hstack([X, log_odds[:, kept]]), max(COLUMNS_TOL, tol)
             self.columns_ridge_ = _choose_ridge(z, X, y, weights, sizes)
         found = fit_matrix(z, X, y, weights, _ridges(n, k, sizes, self.columns_ridge_), tol)
