@@ -66,14 +66,14 @@ def take_rows(
             return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
         if isinstance(rows, np.ndarray) and (isinstance(X, np.ndarray) or issparse(X)):
             return X[rows]  # scikit-learn's checks would cost more than the rows
-    return _sklearn.take_rows(X, rows, axis=axis)
+    return _sklearn.safe_indexing(X, rows, axis=axis)
 
 
 def _take_from_columns(X: Any, rows: Any, axis: int) -> Any:
     """Return rows or columns of a sparse matrix that is stored by columns."""
     check_columns(X)
     if axis == 1:
-        return _sklearn.take_rows(X, rows, axis=1).tocsr()
+        return _sklearn.safe_indexing(X, rows, axis=1).tocsr()
     if X.data.dtype.itemsize not in BITS:
         return X.tocsr()[rows]
     return _rows_of_columns(X, np.arange(X.shape[0])[rows])
@@ -156,7 +156,7 @@ def blocks_of_rows(
         n = part.stop - part.start
         for first in range(0, n, size):
             own = slice(first, min(first + size, n))
-            block = chunk if n <= size else _sklearn.take_rows(chunk, own)
+            block = chunk if n <= size else _sklearn.safe_indexing(chunk, own)
             yield slice(part.start + own.start, part.start + own.stop), block
             del block
         del chunk
