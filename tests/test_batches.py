@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from all_pairs import checks_in_turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_stream import Stream, reservoir
@@ -26,7 +27,7 @@ from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
-from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
@@ -696,13 +697,7 @@ class TestContracts:
         assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
 
 
-CHECKED = [
-    CoupledClassifier(GaussianNB()),
-    CoupledClassifier(LeastSquares()),
-]
-
-
-@parametrize_with_checks(CHECKED)
+@checks_in_turn([CoupledClassifier(GaussianNB()), CoupledClassifier(LeastSquares())])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

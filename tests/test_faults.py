@@ -500,10 +500,13 @@ class TestCacheOfMachineCode:
         script = (
             "from numba.core import event\n"
             "from sklearn.datasets import load_iris\n"
-            "from manyclass import CoupledSVC\n"
+            "from sklearn.naive_bayes import GaussianNB\n"
+            "from manyclass import CoupledClassifier\n"
+            "options = {'combiner': 'pkpd', 'calibration': 'sigmoid', 'scaling': None, 'cv': 2}\n"
             "X, y = load_iris(return_X_y=True)\n"
+            "model = CoupledClassifier(GaussianNB(), **options)\n"
             "with event.install_recorder('numba:compile') as recorder:\n"
-            "    print(CoupledSVC().fit(X, y).predict_proba(X[70:71]).tolist())\n"
+            "    print(model.fit(X, y).predict_proba(X[70:71]).tolist())\n"
             "print(len(recorder.buffer) > 0)"
         )
         cold, warm = (finish(start(script, NUMBA_CACHE_DIR=tmp_path)) for _ in range(2))

@@ -178,9 +178,9 @@ def test_single_precision_probabilities_pass():
         ([0, 5], [[0.5, 0.5], [1, 0]], {"classes": [0, 1]}, r"not in classes: \[5\]"),
         ([0, 1], [[0.5, 0.5], [1, 0]], {"classes": ["0", "1"]}, r"not in classes: \[0, 1\]"),
         ([0, 1], [[0.5, 0.5], [1, 0]], {"classes": [1, 1]}, "a label twice"),
-        ([0, 1], [[0.5, 0.5], [1, 0]], {"sample_weight": [1]}, "inconsistent numbers"),
-        ([0, 1], [[0.5, 0.5], [1, 0]], {"sample_weight": [1, -1]}, "must not be negative"),
-        ([0, 1], [[0.5, 0.5], [1, 0]], {"sample_weight": [0, 0]}, "not zero everywhere"),
+        ([0, 1], [[0.5, 0.5], [1, 0]], {"sample_weight": [1]}, "sample_weight.shape"),
+        ([0, 1], [[0.5, 0.5], [1, 0]], {"sample_weight": [1, -1]}, "Negative values"),
+        ([0, 1], [[0.5, 0.5], [1, 0]], {"sample_weight": [0, 0]}, "non-zero number"),
     ],
 )
 def test_bad_input_is_named(metric, y, p, options, complaint):

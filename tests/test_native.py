@@ -531,8 +531,6 @@ class TestReport:
         CoupledClassifier(LinearSVC(), code="native", scaling="temperature"),
         CoupledClassifier(with_native=False),
         CoupledClassifier(GaussianNB(), with_native=True),
-    ],
-    [
         CoupledClassifier(scaling="temperature"),
         CoupledSVC(scaling="temperature"),
         CoupledClassifier(scaling=None),

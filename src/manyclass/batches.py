@@ -27,7 +27,8 @@ from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.labels import check_labels
 from manyclass._lib.messages import quoted, some_quoted, warn
 from manyclass._lib.routing import RoutingMixin
-from manyclass._lib.sklearn import check_sample_weight, n_samples, routing_enabled, take_rows
+from manyclass._lib.rows import take_rows
+from manyclass._lib.sklearn import check_sample_weight, n_samples, routing_enabled
 from manyclass._lib.weights import class_sizes, weights_in_use
 from manyclass.banks import ConstantModel, ScoreKind
 from manyclass.banks.partial_fit import bank_of, new_learners, sides_in, teach

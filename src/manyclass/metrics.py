@@ -21,6 +21,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from manyclass._lib.arrays import Flags, Floats, Places
 from manyclass._lib.messages import quoted, some_quoted
+from manyclass._lib.sklearn import check_sample_weight
 
 Strategy = Literal["uniform", "quantile", "variance"]
 
@@ -311,10 +312,10 @@ def hierarchy_distance(
     # Not by np.asarray, which makes texts of all labels if one node has a text as name.
     both: tuple[Any, Any] = y, decisions
     pair = [a.tolist() if hasattr(a, "tolist") else list(a) for a in both]
-    check_consistent_length(*pair, sample_weight)
+    check_consistent_length(*pair)
     if not pair[0]:
         raise ValueError("y is empty: there is no distance. Pass a label and a decision, or more.")
-    weight = None if sample_weight is None else check_weight(sample_weight)
+    weight = check_sample_weight(sample_weight, pair[0])
     return float(np.average(hierarchy.distances(*pair), weights=weight))
 
 
@@ -369,8 +370,8 @@ def check_predictions(
     """Return the column of each sample's label, the probabilities and the weights."""
     p = _check_probabilities(p)
     labels = column_or_1d(y)
-    weight = np.ones(len(p)) if sample_weight is None else check_weight(sample_weight)
-    check_consistent_length(labels, p, weight)
+    check_consistent_length(labels, p)
+    weight = check_sample_weight(sample_weight, p)
     columns = _columns(y, classes)
     if len(columns) != p.shape[1]:
         found = f"y has {len(columns)} labels" if classes is None else f"classes has {len(columns)}"
@@ -409,12 +410,3 @@ def _check_probabilities(p: ArrayLike) -> Floats:
             f"pass scores through a coupling rule first."
         )
     return given.astype(np.float64)
-
-
-def check_weight(sample_weight: ArrayLike) -> Floats:
-    """Return weights that are not negative, and not all zero."""
-    checked = {"dtype": np.float64, "ensure_2d": False, "input_name": "sample_weight"}
-    weight = column_or_1d(check_array(sample_weight, **checked))
-    if weight.min() < 0 or weight.sum() == 0:
-        raise ValueError("sample_weight must not be negative, and not zero everywhere.")
-    return weight

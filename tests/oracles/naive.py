@@ -169,15 +169,6 @@ def ht_newton(r: Array, n: Array) -> Array:
     return p / p.sum()
 
 
-def ht_score_residual(p: Array, r: Array, n: Array) -> float:
-    """Largest violation of the score equations (5), relative to the weight of a class."""
-    p = p.astype(np.longdouble)
-    with np.errstate(invalid="ignore"):
-        mu = p[:, None] / (p[:, None] + p[None, :])
-    n = n * (1 - np.eye(len(r)))
-    return float(np.max(np.abs(np.sum(n * (mu - r), axis=1)) / n.sum(1)))
-
-
 def wlw1_chain(r: Array) -> Array:
     """Return the transition matrix (6) of Wu, Lin & Weng (2003); its columns sum to 1."""
     k = len(r)
@@ -185,15 +176,6 @@ def wlw1_chain(r: Array) -> Array:
     for i in range(k):
         q[i, i] = sum(r[i, s] for s in range(k) if s != i) / np.longdouble(k - 1)
     return q
-
-
-def wlw1_power(r: Array) -> Array:
-    """Take the limit of Q^n, by repeated squaring (Wu, Lin & Weng 2003, section 3)."""
-    q = wlw1_chain(r)
-    for _ in range(64):
-        q = q @ q
-        q /= q.sum(0)
-    return q.mean(1)
 
 
 def wlw1(r: Array) -> Array:
@@ -216,20 +198,6 @@ def wlw2_matrix(r: Array) -> Array:
 def wlw2(r: Array) -> Array:
     """Solve the bordered system (10) of Wu, Lin & Weng (2003)."""
     return bordered(wlw2_matrix(r))
-
-
-def wlw2_algorithm1(r: Array, max_iter: int = 100_000) -> tuple[Array, bool]:
-    """Wu, Lin & Weng (2003), algorithm 1."""
-    q, k = wlw2_matrix(r), len(r)
-
-    def sweep(p: Array) -> Array:
-        p = p.copy()
-        for t in range(k):
-            p[t] = (-sum(q[t, j] * p[j] for j in range(k) if j != t) + p @ q @ p) / q[t, t]  # (11)
-            p /= p.sum()  # (12)
-        return p
-
-    return iterate(sweep, np.full(k, 1 / np.longdouble(k)), tol=1e-15, max_iter=max_iter)
 
 
 def pkpd(r: Array) -> Array:

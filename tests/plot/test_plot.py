@@ -286,7 +286,7 @@ def test_next_to_nothing_can_be_drawn(per_class, n):
         ({"confidence": 2}, "confidence must be between 0 and 1"),
         ({"n_bins": 0}, "n_bins must be at least 1"),
         ({"strategy": "kmeans"}, "strategy must be one of uniform, quantile, variance"),
-        ({"sample_weight": np.zeros(300)}, "not zero everywhere"),
+        ({"sample_weight": np.zeros(300)}, "non-zero number"),
     ],
 )
 def test_bad_arguments_of_a_diagram_are_named(options, complaint):
@@ -537,7 +537,7 @@ def test_nothing_wrong(values):
         ([0.1, np.nan], [True, False], {}, "incoherence contains NaN"),
         ([0.1, 0.2], [0, 1], {}, "correct must be true or false"),
         ([0.1, 0.2], [True], {}, "inconsistent numbers"),
-        ([0.1], [True], {"sample_weight": [0]}, "not zero everywhere"),
+        ([0.1], [True], {"sample_weight": [0]}, "non-zero number"),
         ([0.1], [True], {"n_bins": 0}, "n_bins must be at least 1"),
     ],
 )

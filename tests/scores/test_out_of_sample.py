@@ -16,7 +16,7 @@ from manyclass.calibration import CALIBRATIONS
 from manyclass.calibration.crossfitting import calibrate, left_out_probabilities
 from manyclass.scores.crossfit import CrossFittedScores
 from manyclass.scores.folds import fold_numbers, make_folds
-from manyclass.scores.out_of_sample import DenseScores, check_no_nan, row_blocks
+from manyclass.scores.out_of_sample import DenseScores, check_no_nan, split_rows
 from manyclass.scores.sources import (
     LeaveOneOut,
     NoScores,
@@ -91,9 +91,9 @@ def test_rows_are_copies():
 
 
 @pytest.mark.parametrize(("entries", "sizes"), [(30, [3, 3, 1]), (1, [1] * 7), (1000, [7])])
-def test_row_blocks(entries, sizes):
+def test_split_rows(entries, sizes):
     rows = np.arange(7) + 5
-    blocks = row_blocks(rows, 10, entries)
+    blocks = split_rows(rows, 10, entries)
     assert [len(block) for block in blocks] == sizes
     assert_array_equal(np.concatenate(blocks), rows)
 

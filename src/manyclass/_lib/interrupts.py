@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
@@ -51,7 +51,7 @@ def count_threads(n_jobs: int | None, n_tasks: int) -> int:
 
 def run_in_threads(
     task: Callable[..., Any],
-    parts: Sequence[tuple[Any, ...]],
+    parts: Iterable[tuple[Any, ...]],
     n_jobs: int,
     *,
     work: float,
@@ -59,10 +59,10 @@ def run_in_threads(
 ) -> None:
     """Call ``task(*part)`` for every part, ``n_jobs`` at a time; Ctrl-C interrupts the wait.
 
-    With one job and less work than ``long``, no thread is made: see :func:`interruptible`.
+    With at most one job and less work than ``long``, no thread is made: see :func:`interruptible`.
     """
     waits = threading.current_thread() is threading.main_thread() and work >= long
-    if n_jobs == 1 and not waits:
+    if n_jobs <= 1 and not waits:
         for part in parts:
             task(*part)
         return

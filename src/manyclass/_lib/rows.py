@@ -21,6 +21,7 @@ from manyclass._lib import sklearn as _sklearn
 from manyclass._lib.compiled.csc_rows import count_entries, gather_rows
 from manyclass._lib.csc import check_columns
 from manyclass._lib.csc import is_by_columns as is_by_columns
+from manyclass._lib.row_blocks import row_blocks
 
 BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 """Types under which values of any type are copied, by their size in bytes."""
@@ -65,14 +66,14 @@ def take_rows(
             return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
         if isinstance(rows, np.ndarray) and (isinstance(X, np.ndarray) or issparse(X)):
             return X[rows]  # scikit-learn's checks would cost more than the rows
-    return _sklearn.take_rows(X, rows, axis=axis)
+    return _sklearn.safe_indexing(X, rows, axis=axis)
 
 
 def _take_from_columns(X: Any, rows: Any, axis: int) -> Any:
     """Return rows or columns of a sparse matrix that is stored by columns."""
     check_columns(X)
     if axis == 1:
-        return _sklearn.take_rows(X, rows, axis=1).tocsr()
+        return _sklearn.safe_indexing(X, rows, axis=1).tocsr()
     if X.data.dtype.itemsize not in BITS:
         return X.tocsr()[rows]
     return _rows_of_columns(X, np.arange(X.shape[0])[rows])
@@ -133,9 +134,7 @@ def _is_large_frame(X: Any, large: int) -> bool:
 def _rows_of_frame(X: Any, rows: NDArray[np.intp], part_bytes: int) -> Any:
     """Return rows of a frame of one type; only a part is held by columns as well."""
     values = np.empty((len(rows), X.shape[1]), dtype=X.dtypes.iloc[0])
-    step = max(1, part_bytes // (values.itemsize * X.shape[1]))
-    for first in range(0, len(rows), step):
-        part = slice(first, first + step)
+    for part in row_blocks(len(rows), X.shape[1], part_bytes // values.itemsize):
         values[part] = X.iloc[rows[part]].to_numpy()
     return type(X)(values, index=X.index[rows], columns=X.columns, copy=False)
 
@@ -157,7 +156,7 @@ def blocks_of_rows(
         n = part.stop - part.start
         for first in range(0, n, size):
             own = slice(first, min(first + size, n))
-            block = chunk if n <= size else _sklearn.take_rows(chunk, own)
+            block = chunk if n <= size else _sklearn.safe_indexing(chunk, own)
             yield slice(part.start + own.start, part.start + own.stop), block
             del block
         del chunk

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils import _safe_indexing as take_rows
+from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._metadata_requests import _routing_enabled as routing_enabled
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import _check_method_params as check_fit_params
@@ -30,7 +30,7 @@ __all__ = [
     "is_plain_numeric",
     "n_samples",
     "routing_enabled",
-    "take_rows",
+    "safe_indexing",
 ]
 
 

@@ -63,7 +63,8 @@ def fit_bank(
     dtype : the type in which kernel machines compute their scores
     factors : the factors of ``sample_weight``, for kernel machines
     borrow : whether support vectors may stay in X until ``own_rows`` of the bank is called; X must
-        then come from :func:`read_by_bank`
+        then come from :func:`read_by_bank`. A fit of ``CoupledSVC(cv=3)`` on 600 rows of 20,000
+        features, all of them support vectors, takes 1.0 times the memory of X and not 3.1 times
     limits : sizes of blocks, and limits of memory and time, for support vector machines
     bar : counts the columns as they are fitted
 

@@ -170,6 +170,6 @@ def _blocks(X, rows: Places, block_entries: int) -> list[slice]:
 
 
 def _slices(n: int, entries: float, block_entries: int) -> list[slice]:
-    """Split n rows or columns, each with ``width`` entries, into blocks."""
+    """Split n rows or columns, each with so many ``entries`` on average, into blocks."""
     size = max(1, int(block_entries / max(1.0, entries)))
     return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]

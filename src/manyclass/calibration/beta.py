@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from manyclass._lib.arrays import Code, Floats, plain
+from manyclass._lib.row_blocks import row_blocks
 from manyclass.calibration.base import (
     CACHED_ENTRIES,
     FAINTEST,
@@ -73,10 +74,9 @@ class Beta(Calibration):
     def transform(self, scores, out=None):
         """Apply the calibrations."""
         r = np.empty(scores.shape) if out is None else out
-        rows = max(1, CACHED_ENTRIES // scores.shape[1])
-        for first in range(0, len(scores), rows):
-            block = r[first : first + rows]
-            np.clip(scores[first : first + rows], -BOUND, BOUND, out=block)
+        for rows in row_blocks(len(scores), scores.shape[1], CACHED_ENTRIES):
+            block = r[rows]
+            np.clip(scores[rows], -BOUND, BOUND, out=block)
             # log p = min(x, 0) - near and -log(1 - p) = max(x, 0) + near.
             near = np.log1p(np.exp(-np.abs(block)))
             near *= self.b_ - self.a_

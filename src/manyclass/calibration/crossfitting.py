@@ -10,7 +10,7 @@ from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.weights import class_sizes
 from manyclass.calibration.base import Calibration
 from manyclass.scores.folds import folds_again
-from manyclass.scores.out_of_sample import OutOfSampleScores, row_blocks
+from manyclass.scores.out_of_sample import OutOfSampleScores, split_rows
 
 
 def calibrate(
@@ -94,7 +94,7 @@ def crossfitted_probabilities(
 
 def _read(scores: OutOfSampleScores, rows: Places) -> Floats:
     """Return scores (m, l), read some rows at a time."""
-    blocks = [scores.of_one_source(block) for block in row_blocks(rows, scores.n_columns)]
+    blocks = [scores.of_one_source(block) for block in split_rows(rows, scores.n_columns)]
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyclass._lib.arrays import FARTHEST, plain
+from manyclass._lib.arrays import FARTHEST, Code, Floats, plain
 from manyclass.calibration.base import Calibration
 from manyclass.calibration.kernels.curves import fit_curve
 
@@ -34,11 +34,10 @@ class Isotonic(Calibration):
     def _fit_block(self, block):
         weights = plain(block.weights, np.float64)
         for f, side in zip(block.scores.T, block.sides.T, strict=True):
-            f, side = plain(f, np.float64), plain(side, np.int8)
-            self.curves_.append(fit_curve(f, side, weights, FARTHEST))
+            self.curves_.append(_fit(f, plain(side, np.int8), weights))
 
     def _fit_empty_columns(self, empty, pooled):
-        shared = fit_curve(*pooled, FARTHEST)
+        shared = _fit(*pooled)
         for column in np.flatnonzero(empty):
             self.curves_[column] = shared
 
@@ -62,3 +61,10 @@ class Isotonic(Calibration):
         if any(former):
             curves = [(curve.X_thresholds_, curve.y_thresholds_) for curve in curves]
         self.__dict__.update(state, curves_=curves)
+
+
+def _fit(f: Floats, side: Code, weight: Floats) -> tuple[Floats, Floats]:
+    """Return the knots and levels of one column."""
+    f = np.clip(f, -FARTHEST, FARTHEST)
+    order = np.argsort(f, kind="stable")  # the same sums on every machine
+    return fit_curve(f, order, side, weight)

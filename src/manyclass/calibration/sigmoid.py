@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from manyclass._lib.arrays import FARTHEST, Flags, Floats, plain
+from manyclass._lib.row_blocks import row_blocks
 from manyclass._lib.weights import HEAVIEST
 from manyclass.calibration.base import (
     CACHED_ENTRIES,
@@ -141,10 +142,9 @@ def compress_tails(scores: Floats, limits: Floats, out: Floats | None = None) ->
     An infinite limit leaves a column unchanged. ``out`` may be ``scores`` itself.
     """
     compressed = np.empty(scores.shape) if out is None else out
-    rows = max(1, CACHED_ENTRIES // scores.shape[1])
     with np.errstate(all="ignore"):
-        for first in range(0, len(scores), rows):
-            f = scores[first : first + rows]
+        for rows in row_blocks(len(scores), scores.shape[1], CACHED_ENTRIES):
+            f = scores[rows]
             sizes = np.abs(f)
             beyond = np.log(sizes)
             beyond -= np.log(limits)
@@ -152,5 +152,5 @@ def compress_tails(scores: Floats, limits: Floats, out: Floats | None = None) ->
             beyond += 1.0
             beyond *= limits
             np.minimum(sizes, beyond, out=sizes)
-            np.copysign(sizes, f, out=compressed[first : first + rows])
+            np.copysign(sizes, f, out=compressed[rows])
     return compressed

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.row_blocks import BLOCK_ENTRIES, row_blocks
-from manyclass._lib.sklearn import take_rows
+from manyclass._lib.rows import take_rows
 from manyclass.banks.base import ObjectiveTerms
 from manyclass.combiners.base import register
 from manyclass.combiners.decoding import Weighting, WinnerTakesAll

@@ -288,7 +288,7 @@ def _count(y: NDArray, classes: NDArray, weight: Floats) -> Floats:
     if len(unknown):
         raise ValueError(
             f"y holds {quoted(unknown[0])}, which is none of the classes of the frozen estimator: "
-            "leave such rows out, or fit the estimator anew."
+            "leave such rows out, or fit the estimator again."
         )
     order = np.argsort(classes)
     places = order[np.searchsorted(classes, y, sorter=order)]

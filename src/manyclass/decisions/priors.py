@@ -179,8 +179,6 @@ def estimate_prior(
         raise ValueError("proba has no rows: pass at least one to estimate class frequencies.")
     old = check_prior(trained, rows.shape[1], "trained")
     weight = check_sample_weight(sample_weight, rows)
-    if not weight.any():
-        raise ValueError("sample_weight is 0 for every row: at least one must be positive.")
     weight = weight / weight.sum()
     inverse = _inverse(rows, old)
     pi, at = old, _likelihood(rows, weight, inverse, old)

@@ -84,7 +84,6 @@ class NaiveBayesBase(ClassifierMixin, BaseEstimator):
         y = column_or_1d(y, warn=True)
         check_consistent_length(table.columns[0], y)
         weights = check_sample_weight(sample_weight, table.columns[0])
-        _check_total(weights)
         classes, indices = np.unique(y, return_inverse=True)
         self._check_classes(classes, np.bincount(indices, weights=weights))
         weighty = weights > 0  # rows of weight 0 are ignored
@@ -153,11 +152,3 @@ def _check_smoothing(value) -> None:
             f"smoothing must be a positive number, got {value!r}: without smoothing, one unseen "
             "value would give a class probability 0."
         )
-
-
-def _check_total(weights: Floats) -> None:
-    """Raise a ``ValueError`` unless the weights have a positive, finite sum."""
-    with np.errstate(over="ignore"):
-        total = weights.sum()
-    if not 0 < total < np.inf:
-        raise ValueError(f"sample_weight sums to {total}: the sum must be positive and finite.")

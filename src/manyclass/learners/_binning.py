@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.utils import gen_batches
 
 from manyclass._lib.arrays import Flags, Floats, Places
+from manyclass._lib.row_blocks import row_blocks
 
 NUMBERS, OBJECTS = "biuf", "OUST"  # kinds of numpy dtypes
 
@@ -262,6 +262,6 @@ class Bins:
     def dot(self, table: Table, values: Floats, block_entries: int = 2**20) -> Floats:
         """Return the sum of ``values`` (cells, m) over the cells of each row, shape (n, m)."""
         out = np.empty((len(table), values.shape[1]))
-        for rows in gen_batches(len(table), max(1, block_entries // len(self.attributes))):
+        for rows in row_blocks(len(table), len(self.attributes), block_entries):
             out[rows] = self.one_hot(table[rows]) @ values
         return out

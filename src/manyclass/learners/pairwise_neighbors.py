@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted
+from manyclass._lib.row_blocks import row_blocks
 from manyclass._lib.rows import without_duplicates
 from manyclass._lib.sklearn import in_known_numbers
 from manyclass._lib.unchanged_on_error import unchanged_on_error
@@ -303,9 +304,7 @@ class PairwiseNeighbors(BinaryMixin, BaseEstimator):
     ) -> Iterator[tuple[slice, _Near]]:
         """Yield blocks of up to ``block_entries`` distances (8 MB) and their nearest samples."""
         largest = 1e300  # such distances can still be added without overflow
-        step = max(1, block_entries // self._fit_X.shape[0])
-        for first in range(0, X.shape[0], step):
-            rows = slice(first, min(first + step, X.shape[0]))
+        for rows in row_blocks(X.shape[0], self._fit_X.shape[0], block_entries):
             D = self._distances(X[rows])
             if not (D <= largest).all():
                 raise ValueError(
@@ -314,7 +313,7 @@ class PairwiseNeighbors(BinaryMixin, BaseEstimator):
                 )
             distances = np.empty((len(D), 2, most))
             kept, more = (np.empty((len(D), 2), dtype=np.intp) for _ in range(2))
-            own = first if leave_out else -1
+            own = rows.start if leave_out else -1
             nearest(D, self._n_of_class[0], own, distances, kept, more)
             yield rows, (distances, kept, more)
 

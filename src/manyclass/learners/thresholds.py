@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 from manyclass._lib.arrays import FARTHEST, Floats, Places
 from manyclass._lib.messages import quoted, some_quoted, warn
 from manyclass._lib.routing import RoutingMixin, offers_weights_if_taken
-from manyclass._lib.sklearn import check_any_rows, check_fit_params, check_sample_weight, take_rows
+from manyclass._lib.rows import take_rows
+from manyclass._lib.sklearn import check_any_rows, check_fit_params, check_sample_weight
 from manyclass._lib.unchanged_on_error import unchanged_on_error
 from manyclass._lib.weights import weights_in_use
 from manyclass.banks.score_kinds import LOG_ODDS, MARGIN

@@ -67,7 +67,8 @@ def to_onnx(
     :class:`~manyclass.learners.KernelLogisticRegression`. Multiclass models (``code="native"`` and
     ``with_native``): linear ones. Calibration and scaling: all. Combiners: all that have a closed
     form ("wlw1", "wlw2", "pkpd", "logit", "refregier-vallet", "ht-noniterative", "vote",
-    "noniterative", "normalize") and the trained ones ("softmax", "softmax-simplified"). Codes: all.
+    "noniterative", "normalize", "tree-product") and the trained ones ("softmax",
+    "softmax-simplified"). Codes: all but "q-ary", whose nodes are multiclass problems.
 
     Probabilities are those of ``predict_proba`` for the same numbers in float64, up to rounding.
     If several classes have the largest probability, the label is the first of them; the rule

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.arrays import Floats
 from manyclass._lib.messages import some_quoted
-from manyclass.metrics import check_weight
+from manyclass._lib.sklearn import check_sample_weight
 from manyclass.plot import _drawing as drawing
 
 GROUPS = {True: ("right", drawing.COLORS[0], None), False: ("wrong", drawing.COLORS[3], "////")}
@@ -259,6 +259,5 @@ def _check(incoherence: Any, correct: Any, sample_weight: Any) -> tuple[Any, Any
             f"correct must be true or false for each row, got dtype {hits.dtype}: pass "
             "predicted == y."
         )
-    weight = np.ones(len(values)) if sample_weight is None else check_weight(sample_weight)
-    check_consistent_length(values, hits, weight)
-    return values, hits, weight
+    check_consistent_length(values, hits)
+    return values, hits, check_sample_weight(sample_weight, values)

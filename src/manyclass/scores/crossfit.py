@@ -23,7 +23,7 @@ from manyclass._lib.rows import is_by_columns, take_rows
 from manyclass._lib.weights import class_sizes
 from manyclass.banks import Bank
 from manyclass.scores.folds import Fold
-from manyclass.scores.out_of_sample import ColumnBlock, OutOfSampleScores, check_no_nan, row_blocks
+from manyclass.scores.out_of_sample import ColumnBlock, OutOfSampleScores, check_no_nan, split_rows
 
 REMEDY = (
     "Use cv=5, whose folds are stratified, or a splitter that stratifies or shuffles, such as "
@@ -158,7 +158,7 @@ class CrossFittedScores(OutOfSampleScores):
         # A column that has only one side in all data has the same score in every fold, also in
         # a fold that leaves this side out.
         usable = self._constant | ~fold_bank.constant
-        for rows in row_blocks(np.asarray(test), self.n_columns, self.block_entries):
+        for rows in split_rows(np.asarray(test), self.n_columns, self.block_entries):
             takes_part = self.code[self.y[rows]] != 0
             whole = np.isin(rows, self._by_folds)
             needed = (takes_part | whole[:, None]) & usable
@@ -268,7 +268,7 @@ class CrossFittedScores(OutOfSampleScores):
     def dense(self) -> Floats:
         """Return all scores at once, shape (n, l)."""
         out = np.empty((len(self.y), self.n_columns))
-        for rows in row_blocks(np.arange(len(self.y)), self.n_columns, self.block_entries):
+        for rows in split_rows(np.arange(len(self.y)), self.n_columns, self.block_entries):
             out[rows] = self[rows]
         return out
 

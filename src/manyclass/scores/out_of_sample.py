@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass._lib.arrays import Code, Flags, Floats, Places
+from manyclass._lib.row_blocks import row_blocks
 
 
 class ColumnBlock(NamedTuple):
@@ -165,10 +166,9 @@ class DenseScores(OutOfSampleScores):
         """Do nothing: rows are left out one by one here, never a whole class."""
 
 
-def row_blocks(rows: Places, n_columns: int, entries: int = 2**22) -> list[Places]:
+def split_rows(rows: Places, n_columns: int, entries: int = 2**22) -> list[Places]:
     """Split rows into blocks with at most ``entries`` scores each: 32 MB by default."""
-    size = max(1, entries // n_columns)
-    return [rows[first : first + size] for first in range(0, len(rows), size)]
+    return [rows[block] for block in row_blocks(len(rows), n_columns, entries)]
 
 
 def check_no_nan(scores: Floats, rows: Places, where: Flags | None = None) -> None:

@@ -9,50 +9,47 @@ from manyclass._lib.weights import HEAVIEST
 
 
 @kernel
-def fit_curve(scores, sides, weights, farthest):
+def fit_curve(scores, order, sides, weights):
     """Return the knots and levels of the isotonic regression of Platt's targets.
 
-    ``sides`` is +1, -1 or 0 (takes no part); NaN scores are ignored. Scores are clipped to
-    [-farthest, farthest]. Without any score, only the sign decides: a line from 0 at -1 to 1 at 1.
+    ``order`` sorts the scores, which are finite or NaN: those are ignored. ``sides`` is +1, -1 or 0
+    (takes no part). Without any score, only the sign decides: a line from 0 at -1 to 1 at 1.
     """
-    f, target = np.empty(len(scores)), np.empty(len(scores))
-    weight, used, positive, negative = np.empty(len(scores)), 0, 0.0, 0.0
+    weight, positive, negative = np.zeros(len(scores)), 0.0, 0.0
     for s in range(len(scores)):
         if weights[s] > 0.0 and sides[s] != 0 and not np.isnan(scores[s]):
-            f[used] = min(max(scores[s], -farthest), farthest)
-            target[used] = 1.0 if sides[s] > 0 else 0.0
-            weight[used] = min(weights[s], HEAVIEST)
-            positive += weight[used] * target[used]
-            negative += weight[used] * (1.0 - target[used])
-            used += 1
-    if used == 0:
+            weight[s] = min(weights[s], HEAVIEST)
+            if sides[s] > 0:
+                positive += weight[s]
+            else:
+                negative += weight[s]
+    if positive + negative == 0.0:
         return np.array([-1.0, 1.0]), np.array([0.0, 1.0])
     high, low = (positive + 1.0) / (positive + 2.0), 1.0 / (negative + 2.0)
-    for s in range(used):
-        target[s] = high if target[s] == 1.0 else low
-    order = np.argsort(f[:used], kind="mergesort")  # stable: the same sums on every machine
-    knots, levels, n = _distinct(f, target, weight, order)
-    _pool(levels, weight, n)
+    knots, levels, merged, n = _distinct(scores, order, sides, weight, high, low)
+    _pool(levels, merged, n)
     return _corners(knots, levels, n)
 
 
 @kernel
-def _distinct(f, target, weight, order):
-    """Merge equal scores; returns knots, mean targets and their number. ``weight`` is replaced.
+def _distinct(scores, order, sides, weight, high, low):
+    """Merge equal scores; returns knots, mean targets, their weights and their number.
 
     As in scikit-learn, scores are equal if they differ by less than 1e-15.
     """
     knots, levels, merged = np.empty(len(order)), np.empty(len(order)), np.empty(len(order))
     n = 0
     for s in order:
-        if n > 0 and f[s] - knots[n - 1] < 1e-15:
+        if weight[s] == 0.0:
+            continue
+        target = high if sides[s] > 0 else low
+        if n > 0 and scores[s] - knots[n - 1] < 1e-15:
             merged[n - 1] += weight[s]
-            levels[n - 1] += weight[s] / merged[n - 1] * (target[s] - levels[n - 1])
+            levels[n - 1] += weight[s] / merged[n - 1] * (target - levels[n - 1])
         else:
-            knots[n], levels[n], merged[n] = f[s], target[s], weight[s]
+            knots[n], levels[n], merged[n] = scores[s], target, weight[s]
             n += 1
-    weight[:n] = merged[:n]
-    return knots, levels, n
+    return knots, levels, merged, n
 
 
 @kernel

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Integral, Real
-from threading import Thread
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manyclass import codes
 from manyclass._lib.arrays import Code, Flags, Floats, Places
+from manyclass._lib.interrupts import run_in_threads
 from manyclass._lib.jobs import check_n_jobs
 from manyclass._lib.messages import warn
 from manyclass.combiners.base import Combination, Combiner
@@ -161,34 +161,15 @@ def rows_at_a_time(
 
 
 def _for_each(task: Callable[[int], None], starts: range, n_jobs: int | None) -> None:
-    """Run the task on every start, in this thread and ``n_jobs - 1`` others.
+    """Run the task on every start, in ``n_jobs`` threads: kernels release the interpreter lock.
 
-    Kernels release the interpreter lock. The error of the first failing start is raised,
-    for any number of threads.
+    The error of the first failing start is raised, for any number of threads.
     """
-    waiting, errors = iter(starts), {}
-
-    def work() -> None:
-        for first in waiting:
-            try:
-                task(first)
-            except BaseException as error:
-                errors[first] = error
-            if errors:
-                return
-
     n_threads = len(starts)
     if n_threads > 1:  # effective_n_jobs takes as long as coupling a few rows
         # On a cluster effective_n_jobs counts all its cores, but threads only use this machine.
         n_threads = min(n_threads, effective_n_jobs(n_jobs), cpu_count())
-    others = [Thread(target=work) for _ in range(n_threads - 1)]
-    for thread in others:
-        thread.start()
-    work()
-    for thread in others:
-        thread.join()
-    if errors:
-        raise errors[min(errors)]
+    run_in_threads(task, ((first,) for first in starts), n_threads, work=0.0)
 
 
 def _check_limits(rule: CouplingRule) -> None:

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass._lib.arrays import Code, Flags, Floats, Places
+from manyclass._lib.row_blocks import row_blocks
 from manyclass._lib.rows import without_duplicates
 from manyclass._lib.sklearn import check_sample_weight, in_known_numbers, n_samples
 from manyclass._lib.unchanged_on_error import unchanged_on_error
@@ -259,14 +260,13 @@ class KernelLogisticRegression(BinaryMixin, BaseEstimator):
         X = without_duplicates(X)
         S = self.support_vectors_ if sparse else self.support_
         origin = self.kernel_.origin(S)
-        rows, size = self.kernel_.rows(S, origin), max(1, block_entries // len(self.support_))
-        f = np.empty(X.shape[0])
-        for first in range(0, X.shape[0], size):
-            block = X[first : first + size]
+        prepared, f = self.kernel_.rows(S, origin), np.empty(X.shape[0])
+        for rows in row_blocks(X.shape[0], len(self.support_), block_entries):
+            block = X[rows]
             if issparse(block) and not issparse(S):
                 block = block.toarray()
-            K = self.kernel_.product(rows, self.kernel_.columns(block, origin))
-            f[first : first + size] = self.dual_coef_[0] @ K + self.intercept_[0]
+            K = self.kernel_.product(prepared, self.kernel_.columns(block, origin))
+            f[rows] = self.dual_coef_[0] @ K + self.intercept_[0]
         return f
 
     def __sklearn_tags__(self):
