@@ -18,7 +18,7 @@ from manyclass.scaling import StructuredScaling
 from manyclass.scores.folds import stratified_folds
 from manyclass.search.coupled_svc_cv import advice, best_point
 from manyclass.search.left_out_scoring import PARTS
-from manyclass.search.svm_grid import ON_GRID, walk
+from manyclass.search.svm_grid import walk
 from manyclass.storage import load_model, save_model
 
 X, y = make_blobs(90, n_features=3, centers=4, cluster_std=3.0, random_state=0)
@@ -35,9 +35,6 @@ def one_thread():
 
 class NaiveGrid(CoupledSVC):
     """One cold fit, whose left-out probabilities are scored as the grid's."""
-
-    def _bank_options(self):
-        return {**super()._bank_options(), "limits": ON_GRID}
 
     def _fit_scaling(self, evidence, plan):
         super()._fit_scaling(evidence, plan)

@@ -21,11 +21,6 @@ from manyclass.banks.limits import Limits
 from manyclass.banks.svm.bank import KernelBank
 from manyclass.banks.svm.fit import with_larger_C
 
-# Choices for leave-one-out on a grid: the solver leaves out samples whose score changes by half a
-# margin, and stops at ten times 0.01. The formula assumes too large changes, and more so for some
-# gamma than for others; single fits ask the solver less. See benchmarks/quality/choices.md.
-ON_GRID = Limits(doubtful=0.5, left_out_tol=0.01)
-
 
 class Point(NamedTuple):
     """The machines of one C and gamma."""
@@ -94,7 +89,7 @@ def walk(
     """
     # A kernel matrix of all samples is shared by all C, so it pays also where the rows of a single
     # fit are computed when they are needed. ``cache_size`` still bounds it.
-    once = {**fit_part.options, "limits": replace(ON_GRID, small=len(fit_part.y))}
+    once = {**fit_part.options, "limits": Limits(small=len(fit_part.y))}
     for row, gamma in enumerate(gammas):
         bank: Any = None
         for column in np.argsort(Cs, kind="stable"):
