@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyclass._lib.compiled import kernel, part
-from manyclass.banks.svm.compiled.kernel_rows import get_row, kernel_rows
+from manyclass._lib.compiled import bare_kernel, kernel, part
+from manyclass.banks.svm.compiled.kernel_rows import kernel_rows, load_row, touch
 from manyclass.banks.svm.compiled.smo import follow, intercept, limits, optimise
 from manyclass.banks.svm.compiled.span_formula import squared_spans
 
@@ -77,7 +77,8 @@ def score_without(rows, side, bound, a, g, p, rest, tol, max_iter):
     a, g = a.copy(), g.copy()
     if not push_out(rows, p, lower, upper, a, g):
         return np.nan, 1
-    n_iter = optimise(rows, lower, upper, a, g, tol, max_iter)
+    work = np.empty((3, a.size))
+    n_iter = optimise(rows, lower, upper, a, g, tol, max_iter, work)
     if n_iter < 0:
         return np.nan, max_iter
     return side[p] - g[p] + intercept(lower, upper, a, g), n_iter
@@ -90,6 +91,7 @@ def set_fold_scores(rows, side, bound, a, g, fold, tol, max_iter, scores):
     ``fold`` is the number of each member's fold, -1 for none. Scores are NaN where a machine has
     only one side, or does not converge.
     """
+    work = np.empty((3, a.size))
     for number in range(fold.max() + 1):
         kept, n_positive, n_negative = bound.copy(), 0, 0
         for p in range(fold.size):
@@ -106,7 +108,7 @@ def set_fold_scores(rows, side, bound, a, g, fold, tol, max_iter, scores):
         for p in range(fold.size):
             if fold[p] == number:
                 feasible = feasible and push_out(rows, p, lower, upper, a_fold, g_fold)
-        if not feasible or optimise(rows, lower, upper, a_fold, g_fold, tol, max_iter) < 0:
+        if not feasible or optimise(rows, lower, upper, a_fold, g_fold, tol, max_iter, work) < 0:
             continue
         b = intercept(lower, upper, a_fold, g_fold)
         for p in range(fold.size):
@@ -114,20 +116,23 @@ def set_fold_scores(rows, side, bound, a, g, fold, tol, max_iter, scores):
                 scores[p] = side[p] - g_fold[p] + b
 
 
-@part
+@bare_kernel
 def push_out(rows, p, lower, upper, a, g):
     """Move a_p within its bounds, by steps with the samples that lose least; tell if it worked."""
     end = min(max(a[p], lower[p]), upper[p])
-    sign = np.sign(a[p] - end)
+    sign, diagonal = np.sign(a[p] - end), rows.diagonal
+    kept, slot_of, used = rows.kept, rows.slot_of, rows.used
     while a[p] != end:
-        size, K_p = abs(a[p] - end), get_row(rows, p)
+        if slot_of[p] < 0:
+            load_row(rows, p)
+        size, K_p = abs(a[p] - end), kept[touch(slot_of, used, p)]
         partner, least = p, np.inf
         for t in range(a.size):
             room = upper[t] - a[t] if sign > 0.0 else a[t] - lower[t]
             if t == p or room <= 0.0:
                 continue
             step = min(size, room)
-            curvature = rows.diagonal[p] + rows.diagonal[t] - 2.0 * K_p[t]
+            curvature = diagonal[p] + diagonal[t] - 2.0 * K_p[t]
             loss = 0.5 * step * curvature - sign * (g[t] - g[p])  # of each unit of the step
             if loss < least:
                 partner, least = t, loss
@@ -138,5 +143,7 @@ def push_out(rows, p, lower, upper, a, g):
         step = sign * min(size, room)
         a[p] = end if room >= size else a[p] - step
         a[partner] = limit if room <= size else a[partner] + step
-        follow(g, get_row(rows, partner), K_p, step)
+        if slot_of[partner] < 0:
+            load_row(rows, partner)
+        follow(g, kept[touch(slot_of, used, partner)], K_p, step)
     return True

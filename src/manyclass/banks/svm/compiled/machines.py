@@ -89,7 +89,7 @@ def solve_columns(problems, first, last, tol, max_iter, growth, store_entries):
         lower, upper = limits(own, problems.bound[part])
         if warm:
             stretch(own, a, g, growth, tol)
-        n_iter = optimise(rows, lower, upper, a, g, tol, max_iter)
+        n_iter = optimise(rows, lower, upper, a, g, tol, max_iter, np.empty((3, a.size)))
         problems.n_iter[c] = n_iter if n_iter < 0 else n_iter + before
         problems.intercept[c] = sign * intercept(lower, upper, a, g)
         for t in range(side.size):
