@@ -172,6 +172,16 @@ def intercept(lower, upper, a, g):
 
 
 @kernel
+def violation(lower, upper, a, g):
+    """Return by how much the gradients of the best pair differ; the solver stops below ``tol``."""
+    most, least = -np.inf, np.inf
+    for t in range(a.size):
+        most = max(most, g[t]) if a[t] < upper[t] else most
+        least = min(least, g[t]) if a[t] > lower[t] else least
+    return most - least
+
+
+@kernel
 def goes_on(bound, a, growth):
     """Tell whether the solver goes on from ``a``, whose bounds were smaller by ``growth``."""
     n_support, n_bound = 0, 0
