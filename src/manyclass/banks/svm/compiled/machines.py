@@ -49,14 +49,19 @@ def count_members(y, code, used, starts):
 @kernel
 def set_members(y, code, used, bounds, problems):
     """List the members of every column, with their sides and bounds."""
-    for c in range(code.shape[1]):
-        e = problems.starts[c]
-        for r in range(y.size):
-            side = code[y[r], c]
-            if side != 0 and used[r]:
-                problems.members[e], problems.side[e] = r, side
-                problems.bound[e] = bounds[r]
-                e += 1
+    ends, columns = problems.starts.copy(), np.empty(code.shape, np.int64)
+    sizes = np.zeros(code.shape[0], np.int64)  # in how many columns each class takes part
+    for k in range(code.shape[0]):
+        for c in range(code.shape[1]):
+            columns[k, sizes[k]] = c
+            sizes[k] += code[k, c] != 0
+    for r in range(y.size):
+        for at in range(sizes[y[r]] if used[r] else 0):
+            c = columns[y[r], at]
+            e = ends[c]
+            problems.members[e], problems.side[e] = r, code[y[r], c]
+            problems.bound[e] = bounds[r]
+            ends[c] += 1
 
 
 @kernel
