@@ -222,7 +222,7 @@ def test_names_follow_their_columns():
     assert_array_equal(by_name.classes_, ["ant", "bee", "cat", "dog"])
     order = [1, 3, 2, 0]  # numbers of ant, bee, cat, dog
     assert_allclose(
-        by_name.predict_proba(X_new), by_number.predict_proba(X_new)[:, order], atol=1e-3
+        by_name.predict_proba(X_new), by_number.predict_proba(X_new)[:, order], atol=1e-6
     )
 
 

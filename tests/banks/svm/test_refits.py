@@ -143,6 +143,20 @@ class TestLeaveOneOut:
         np.testing.assert_allclose(scores[doubtful], expected, rtol=0, atol=1e-3)
         assert np.abs(by_spans[doubtful] - expected).mean() > 1.0
 
+    @pytest.mark.parametrize("n", [60, 400])  # by all samples, and by those near the margin
+    def test_sides_may_be_exchanged(self, circles, n):
+        X, y, ones = circles[0][:n], circles[1][:n], np.ones(n)
+        code = np.array([[-1], [1]], dtype=np.int8)
+        one, other = (
+            fit_bank(SVC(C=100.0, gamma=2.0), X, y, c, MARGIN, borrow=True) for c in (code, -code)
+        )
+        expected = -one.leave_one_out(X, y, code, ones)
+        np.testing.assert_array_equal(other.leave_one_out(X, y, -code, ones), expected)
+        assert one.n_solved[0] > 0
+        folds = np.array([True]), np.arange(n) % 5
+        by_folds = -one.scores_by_folds(X, y, ones, *folds)
+        np.testing.assert_array_equal(other.scores_by_folds(X, y, ones, *folds), by_folds)
+
     @pytest.mark.parametrize("C", [100.0, 1000.0])
     def test_log_loss_in_few_dimensions_is_that_of_folds(self, circles, C):
         X, y = circles
