@@ -18,8 +18,8 @@ DRAGGED = 0.2
 # A choice: the machines of a column, each without one sample, take together at most this many times
 # the steps that one of them may take. After that, doubtful spans stay.
 MOST_PATIENCE = 10
-# A choice: without a sample, the solver stops at this many times ``tol``. With the default, scores
-# are then wrong by 0.01, where they have changed by more than 1, and it takes half the steps.
+# A choice: without a sample, the solver stops at this many times ``tol``, which is 0.01 by default.
+# Scores are then wrong by up to 0.1 where they have changed by half a margin and more.
 ROUGHER = 10.0
 # A choice: samples whose margin is less than 1 + NEAR are near. Nine of ten machines without a
 # sample have support vectors among these only (waveform and satimage, 3000 rows, C = 100).
