@@ -84,7 +84,7 @@ def write_page(
         if rows:
             parts += [f"## {experiment.title}", experiment.section(rows, folder)]
             parts += _verdicts(experiment, rows)
-    parts += _backs(paper, everything, scale)
+    parts += backs(paper, everything, scale)
     page = folder / "README.md"
     replace_file(page, "\n\n".join(parts) + "\n")
     return page
@@ -113,7 +113,7 @@ def scoreboard(ledgers: Sequence[ledger.Ledger]) -> str:
     return markdown_table(["", *ledger.VERDICTS], table)
 
 
-def _backs(paper: str, rows: list[Measurement], scale: str) -> list[str]:
+def backs(paper: str, rows: list[Measurement], scale: str) -> list[str]:
     """Return what a paper's page ends with: the whole ledger, and the errata."""
     if paper not in ledger.PAPERS or scale != "paper":
         return []
@@ -126,7 +126,8 @@ def _backs(paper: str, rows: list[Measurement], scale: str) -> list[str]:
     return [
         "## The ledger",
         "Every method, formula, algorithm, table, figure and claim of the paper. `ledger.toml` has "
-        "the criteria, the dates on which they were written and changed, and the evidence.",
+        "the criteria, the dates on which they were written and changed, and the evidence. Quotes "
+        "are short, with formulas in plain letters; words in square brackets are ours.",
         markdown_table(header, table, of_words=True),
         "## Errata",
         errata_table([judged]),

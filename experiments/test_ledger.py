@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import all_experiments, checked, ledger, shown
+from experiments import all_experiments, checked, ledger, pages, shown
+from experiments.findings.page import FINDINGS, findings_text
 from experiments.runner import Claim, Verdict
 
 ROOT = Path(__file__).parents[1]
@@ -76,6 +77,22 @@ def test_the_page_says_what_the_ledger_says(paper, entry):
         )
         assert rest.startswith(f"**{entry.verdict}**: {entry.evidence}")
         assert f"\n\n  Published: {entry.published}" in rest[: len(entry.evidence) + 1500]
+
+
+@pytest.mark.parametrize("paper", ledger.PAPERS)
+def test_the_page_begins_with_the_abstract_and_ends_with_the_ledger(paper):
+    rows, text = ledger.stored_rows(paper), page(paper)
+    abstract, board = pages.fronts(paper, rows, "paper")
+    assert len(abstract.splitlines()) == 10
+    assert text.split("\n", 2)[2].startswith(f"{abstract}\n\n{board}\n\n")
+    assert text.endswith("\n\n".join(pages.backs(paper, rows, "paper")) + "\n")
+
+
+def test_the_findings_are_those_of_the_ledgers():
+    written = (ledger.FOLDER / "findings" / "README.md").read_text("utf-8")
+    assert written == findings_text(), "run python -m experiments judge"
+    assert len(FINDINGS) == 10
+    assert all((ledger.FOLDER / "findings" / f"{f.name}.png").exists() for f in FINDINGS)
 
 
 @pytest.mark.parametrize("paper", ledger.PAPERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heapq import nsmallest
 from itertools import permutations
 
 import numpy as np
@@ -22,7 +23,7 @@ from manyclass.banks import ObjectiveTerms
 from manyclass.combiners.coupling.general import Zadrozny
 from manyclass.combiners.coupling.pairwise import RefregierVallet
 from manyclass.combiners.decoding import LossBased
-from manyclass.combiners.reliability import DynamicReliability
+from manyclass.combiners.reliability import DynamicReliability, Neighbours
 from manyclass.combiners.softmax import SimplifiedSoftmax, Softmax
 
 
@@ -502,6 +503,20 @@ def test_setosa_can_be_separated_and_the_others_cannot():
     assert separable(everything, y == 0)
     others = y > 0
     assert not separable(others, y[others] == 1)
+
+
+def test_one_pass_over_the_training_samples_finds_the_neighbours():  # DRM is O(N)
+    rng = np.random.default_rng(39)
+    X, x, seen = rng.normal(size=(500, 3)), rng.normal(size=3), []
+
+    def squared(i):
+        seen.append(i)
+        return ((X[i] - x) ** 2).sum()
+
+    nearest = nsmallest(7, range(500), key=squared)
+    assert seen == list(range(500))
+    ((_, found),) = Neighbours(X, np.ones(500), 7).around(x[None], 7)
+    assert set(nearest) == set(found.samples[0][found.shares(7)[0][0] > 0])
 
 
 def test_no_neighbour_on_the_side_of_x_leaves_the_measure_undefined():  # (12), k_x = 0

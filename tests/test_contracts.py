@@ -17,12 +17,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import make_blobs
+from sklearn.datasets import make_blobs, make_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -38,6 +39,7 @@ from manyclass.combiners.coupling import HastieTibshirani, KullbackLeibler, Vote
 from manyclass.combiners.decoding import Hamming, MaxWins
 from manyclass.learners import KernelLogisticRegression
 from manyclass.predicting import RowBlocks
+from manyclass.scaling import StructuredScaling
 
 # Printed iterations and extreme probabilities may not converge; that is said elsewhere.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -437,6 +439,17 @@ class TestTwoClassesReturnTheBinaryProbability:
         p = model.predict_proba(np.column_stack([1 - r, r]))
         expected = r if combiner != "vote" else r > 0.5
         assert_allclose(p[:, 1], expected, atol=1e-9)
+
+    def test_but_a_calibration_is_followed_by_a_scaling(self):
+        X, y = make_classification(300, weights=[0.9], class_sep=2.0, random_state=0)
+        half = {"calibration": "sigmoid", "code": "one-vs-one"}
+        plain = CoupledClassifier(SVC(), scaling=None, **half).fit(X[::2], y[::2])
+        scaled = CoupledClassifier(SVC(), **half).fit(X[::2], y[::2])
+        assert isinstance(scaled.scaling_, StructuredScaling)
+        assert scaled.native_ is None
+        before, after = plain.predict_proba(X[1::2]), scaled.predict_proba(X[1::2])
+        assert log_loss(y[1::2], after) < log_loss(y[1::2], before)
+        assert_array_equal(scaled.predict(X), scaled.predict_proba(X).argmax(axis=1))
 
 
 # -- 5 ---------------------------------------------------------------------------------
@@ -908,7 +921,8 @@ class TestKindsOfLabels:
     )
     def test_booleans_and_integers(self, new):
         used = labels < len(new)
-        model = CoupledClassifier(GaussianNB(), cv=2).fit(X[used], np.array(new)[labels[used]])
+        model = CoupledClassifier(GaussianNB(), calibration=None)
+        model.fit(X[used], np.array(new)[labels[used]])
         assert_array_equal(model.classes_, new)
         assert model.predict(X).dtype == np.array(new).dtype
         assert model.score(X[used], np.array(new)[labels[used]]) > 0.5

@@ -142,11 +142,15 @@ def _needed(interval: Interval, close: bool, printed: float, n: int) -> Needed:
 
 
 def _power(answers: Sequence[bool | None], needs: Sequence[Needed]) -> str:
-    """Say how many partitions would decide: all answers are yes, or one is no."""
+    """Say how many partitions would decide: all answers are yes, or one is no.
+
+    An interval below 0 is a yes, wherever the printed difference lies.
+    """
     open_ones = [need for need, told in zip(needs, answers, strict=True) if told is None]
     if not open_ones:
         return ""
-    needed = min(max(need.yes for need in open_ones), min(need.no for need in open_ones), MANY)
+    noes = (need.no for need in open_ones if need.no < need.yes)
+    needed = min(max(need.yes for need in open_ones), min(noes, default=MANY), MANY)
     return f"To tell, about {int(np.ceil(needed))} partitions would be needed."
 
 

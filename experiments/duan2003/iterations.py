@@ -93,6 +93,10 @@ def distances(rows: list[Measurement], method: str) -> dict[str, float]:
     return found
 
 
+def _partitions(rows: list[Measurement], data: str = "ABE") -> int:
+    return len(losses(rows, data, f"{STARTS[0]}, {STEPS[0]} steps"))
+
+
 def nearest(rows: list[Measurement]) -> str:
     """Return the start and the way to stop with the least worst distance."""
     return min(rules(), key=lambda method: max(map(abs, distances(rows, method).values())))
@@ -112,7 +116,8 @@ def section(rows: list[Measurement], folder: Path) -> str:
     return "\n\n".join(
         [
             "The paper does not say when its iteration stops. Below is the log-loss of PWC_PSVM "
-            "after some steps of the printed iteration. The dashed line and the band are the "
+            f"after some steps of the printed iteration, mean of {_partitions(rows)} of the "
+            "partitions of Table 4. The dashed line and the band are the "
             "published mean and twice its standard error. The table gives the distance of our mean "
             "from the published one in standard errors, also for iterations that stop at a "
             "tolerance: when no probability of a row changes by more.",
@@ -129,8 +134,7 @@ def draw_steps(axes, rows: list[Measurement]) -> None:
         for start in STARTS:
             means = [losses(rows, data, f"{start}, {steps} steps").mean() for steps in STEPS]
             panel.plot(STEPS, means, marker="o", ms=3, label=f"from {start}")
-        n = max(len(losses(rows, data, f"{STARTS[0]}, {STEPS[0]} steps")), 1)
-        width = NEAR * theirs.standard_error(n)
+        width = NEAR * theirs.standard_error(max(_partitions(rows, data), 1))
         panel.axhline(theirs.mean, color="0.3", ls="--", lw=1, label="published")
         span = theirs.mean - width, theirs.mean + width
         panel.axhspan(*span, color="0.3", alpha=0.15, lw=0, label=f"± {NEAR:g} standard errors")
@@ -153,13 +157,14 @@ def _explains(rows: list[Measurement]) -> Verdict:
     )
     return Verdict(
         all(abs(d) < NEAR for d in found.values()),
-        f"the nearest start and stop, {best}: {told} (in standard errors); {limit}: {last}.",
+        f"the nearest start and stop, {best}: {told} (in standard errors); {limit}: {last} "
+        f"({_partitions(rows)} partitions).",
     )
 
 
 def _printed() -> str:
     listed = (f"{d} {published_values()[d, METHOD, 'log-loss'].mean:.4f}" for d in SOURCES)
-    return f"the printed log-losses are {', '.join(listed)}."
+    return f"it compares with the printed log-losses themselves, which are {', '.join(listed)}."
 
 
 CLAIMS = (

@@ -20,7 +20,7 @@ from sklearn.svm import SVC
 from experiments import pages
 from experiments.datasets import Dataset
 from experiments.duan2003 import EXPERIMENTS, TITLE, partitions, tables
-from experiments.duan2003.claims import CLAIMS
+from experiments.duan2003.claims import CLAIMS, Needed, _power
 from experiments.duan2003.machines import Problem
 from experiments.duan2003.methods import (
     ALL_METHODS,
@@ -150,12 +150,23 @@ def test_folds_are_of_the_training_part_and_stratified(iris):
 
 
 @pytest.mark.parametrize(
-    ("data", "total"), [("ABE", 2323), ("DNA", 3186), ("SAT", 6435), ("SEG", 2310), ("WAV", 5000)]
+    ("data", "classes", "inputs", "n_train", "total"),
+    [
+        ("ABE", 3, 16, 560, 2323),
+        ("DNA", 3, 180, 500, 3186),
+        ("SAT", 6, 36, 1500, 6435),
+        ("SEG", 7, 19, 500, 2310),
+        ("WAV", 3, 21, 300, 5000),
+    ],
 )
-def test_data_are_of_the_size_of_the_paper(shared_data, monkeypatch, data, total):
+def test_data_are_of_the_size_of_the_paper(
+    shared_data, monkeypatch, data, classes, inputs, n_train, total
+):
     loaded = shared_data(partitions.SOURCES[data].name)
     monkeypatch.setattr(partitions, "load", lambda name: loaded)
     part = partitions.draw(data, 1, partitions.SOURCES[data].n_train)
+    assert part.X.shape == (n_train, inputs)
+    assert len(np.unique(part.y)) == classes
     assert len(part.y) + len(part.y_test) == total
 
 
@@ -581,6 +592,20 @@ def test_claims_cannot_be_told_from_little(claim):
     verdict = claim.decide(invented(BETTER, LOSSES, n=2, data=("ABE", "WAV")))
     assert verdict.holds is None
     assert "DNA, SAT, SEG" in verdict.evidence
+
+
+@pytest.mark.parametrize(
+    ("needs", "number"),
+    [
+        ([Needed(30.0, 20.0)], 20),
+        # With 21 partitions the first answer is yes, and 23 cannot make it no any more.
+        ([Needed(21.0, 23.0), Needed(120.0, 90.0)], 90),
+    ],
+)
+def test_the_number_of_partitions_that_would_decide(needs, number):
+    assert _power([None] * len(needs), needs) == (
+        f"To tell, about {number} partitions would be needed."
+    )
 
 
 def test_claims_are_silent_where_partitions_vary_too_much():

@@ -183,14 +183,17 @@ def section(rows: list[Measurement], folder: Path) -> str:
     )
 
 
+RING: dict[str, Any] = {"mfc": "none", "ms": 10}
+
+
 def _draw(axes, found: Curves, chosen: list[tuple[Setting, float]]) -> None:
     for ax, (setting, C) in zip(np.ravel(axes), chosen, strict=False):
         counts, theirs = counts_of(found, setting, C), published_errors(setting)
         for rule, marker, colour in zip(RULES, "os^", ("C0", "C1", "C2"), strict=True):
             errors = [100 * found[setting.name, n, method_name(rule, C), "error"] for n in counts]
             ax.plot(counts, errors, marker=marker, ms=4, color=colour, label=rule)
-            ring = {"mfc": "none", "ms": 10, "ls": "", "clip_on": False}
-            ax.plot(counts[-1], 100 * theirs[rule], "o", color=colour, **ring)
+            ax.plot(counts[-1], 100 * theirs[rule], "o", color=colour, clip_on=False, **RING)
+        ax.plot([], [], "o", color="0.4", label="published", **RING)
         ax.set_title(f"{setting.name}, C={C:g}", fontsize=10)
         ax.set_xlabel("number of classes")
         ax.set_ylabel("test error, %")

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from experiments import find
+from experiments.findings.figures import rows_of
 from experiments.long.plain_figure1 import class_probabilities, simulate
-from experiments.long.tracked import rows_of
 from experiments.wu2003 import figure1
 
 CELLS = [(case, k) for case in figure1.CASES for k in figure1.SIZES]
@@ -22,8 +21,7 @@ BOUND = norm.isf(LEVEL / 2 / N_COMPARISONS)  # about 4.1 standard errors
 
 @cache
 def tracked() -> dict[tuple[str, str, str], float]:
-    (experiment,) = find("wu2003-figure1")
-    return {(row.data, row.method, row.metric): row.value for row in rows_of(experiment)}
+    return {(row.data, row.method, row.metric): row.value for row in rows_of("wu2003-figure1")}
 
 
 @cache

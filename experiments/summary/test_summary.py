@@ -8,6 +8,7 @@ import pickle
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -382,3 +383,11 @@ def write_made_up(folder) -> str:
         [*made_up(ALL_EQUAL), Measurement(SUMMARY.name, "data 0", "1", "all", SECONDS, 1.0)]
     )
     return write_page("summary", TITLE, [SUMMARY], "paper", folder).read_text()
+
+
+def test_the_stored_page_says_what_the_stored_results_say():
+    folder = Path(experiments.__file__).parent / "summary"
+    rows, text = list(Results(folder / "results.csv")), (folder / "README.md").read_text("utf-8")
+    for claim in claims.CLAIMS:
+        told = f"Criterion: {claim.criterion}\n\n  Here it {claim.decide(rows)}"
+        assert f"- {claim.text}\n\n  {told}" in text, claim.text

@@ -287,4 +287,5 @@ def _draw(axes, found: dict[str, dict[int, np.ndarray]]) -> None:
     for panel in axes:
         panel.set(xlabel="iteration", ylabel="MSE", ylim=(0, None))
         panel.grid(alpha=0.3)
+    near.plot([], [], "o", ms=9, mfc="none", color="0.4", label="published")
     near.legend(title="code")

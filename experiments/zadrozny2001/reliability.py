@@ -208,7 +208,8 @@ def _binary(rows: list[Measurement]) -> Verdict:
         for data in DATA
     }
     told = ", ".join(f"{data} {value:+.3f}" for data, value in excess.items())
-    return Verdict(all(value > CALIBRATED for value in excess.values()), f"excess: {told}.")
+    evidence = f"excess: {told}. Most pooled estimates are sure negatives, which keep it small."
+    return Verdict(all(value > CALIBRATED for value in excess.values()), evidence)
 
 
 CLAIMS = (

@@ -42,7 +42,7 @@ from manyclass.banks import (
     takes_any_rows,
 )
 from manyclass.batches import PartialFitMixin
-from manyclass.calibration import Sigmoid
+from manyclass.calibration import Sigmoid, Unchanged
 from manyclass.calibration.calibration_report import CalibrationReport
 from manyclass.calibration.crossfitting import calibrate
 from manyclass.calibration.evidence import Evidence
@@ -317,7 +317,9 @@ class CoupledBase(Predictions, ABC):
         """Choose the calibration by cross-fitted log-loss, and fit it."""
         if not plan.calibrations:
             return
-        choice = evidence.choose(plan.calibrations, scaled=plan.scaling is StructuredScaling)
+        coupled = len(self.classes_) > 2
+        structured = plan.scaling is StructuredScaling
+        choice = evidence.choose(plan.calibrations, scaled=structured and coupled)
         self.report_.calibration = choice
         self.calibration_ = calibrate(choice.method, evidence.scores)
 
@@ -331,6 +333,8 @@ class CoupledBase(Predictions, ABC):
 
     def _fit_scaling(self, evidence: Evidence, plan: Plan) -> None:
         """Fit the scaling on coupled probabilities of rows that the calibration did not see."""
+        if len(self.classes_) == 2 and isinstance(self.calibration_, Unchanged):
+            return  # nothing was coupled, and the evidence is for the learner's own probabilities
         known = evidence.left_out(self.calibration_)
         if known is None:
             self.native_ = None
@@ -403,13 +407,13 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
         Folds for the out-of-sample scores that calibration, scaling and trained combiners are
         fitted on. "loo" is analytic leave-one-out, for :class:`~sklearn.svm.SVC`,
         :class:`~sklearn.svm.NuSVC` and :class:`~manyclass.learners.KernelLogisticRegression`:
-        nothing is fitted twice, except columns where it is not reliable, which a warning reports.
+        nothing is fitted twice. ``score_sources_`` says how the scores of each column were made.
         ``None`` means no out-of-sample scores.
     scaling : {"auto", "structured", "temperature"} or None, default="auto"
         How coupled probabilities are calibrated, on out-of-sample ones: by
         :class:`~manyclass.scaling.StructuredScaling`, which is "auto" up to 2000 classes, by a
         single power (:class:`~manyclass.scaling.Temperature`), which does not change labels, or
-        not at all. Not used for two classes, where nothing is coupled.
+        not at all. Two classes are scaled if a calibration was fitted.
     with_native : bool or "auto", default="auto"
         Whether structured scaling also uses the estimator's own multiclass model, its margins or
         else its probabilities. This fits the estimator on all classes at once, in every fold.

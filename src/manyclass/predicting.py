@@ -137,7 +137,10 @@ class Predictions(ClassifierMixin, BaseEstimator):
 
     def __getattr__(self, name: str) -> Any:
         # Python asks here after ``available_if`` or a property has refused, and drops the reason.
-        if name not in ("predict_proba", "predict_log_proba"):
+        of_nodes = name in ("predict_proba_nodes", "predict_nodes")
+        if of_nodes and not isinstance(self.code, Hierarchy):
+            raise AttributeError(f"{name} needs a hierarchy of the classes: code=Hierarchy(...).")
+        if not of_nodes and name not in ("predict_proba", "predict_log_proba", "predict_top"):
             return refused(self, name)
         try:
             _combiner_of(self)

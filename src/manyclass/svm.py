@@ -119,8 +119,8 @@ class CoupledSVC(CoupledBase):
     >>> model = CoupledSVC(C=10, gamma="scale").fit(X, y)
     >>> model.predict_proba(X[[0, 70, 133]]).round(2)
     array([[1.  , 0.  , 0.  ],
-           [0.  , 0.57, 0.43],
-           [0.  , 0.51, 0.49]])
+           [0.  , 0.5 , 0.5 ],
+           [0.  , 0.43, 0.57]])
     """
 
     def __init__(

@@ -225,11 +225,12 @@ class TestFitting:
                 {},
             ),
             (CoupledClassifier(GaussianNB(), code="q-ary", cv=FOLDS, random_state=0), X, {}),
+            (CoupledClassifier(code="class-trees", cv=FOLDS, random_state=0), csr_array(X), {}),
             (CoupledSVC(C=10), X, {}),
             (CoupledSVC(C=10, cv=FOLDS), X, {"sample_weight": WEIGHTS}),
             (CoupledSVC(code="one-vs-rest", combiner="kl"), csr_array(X), {}),
         ],
-        ids="pairs frame weights sparse trees rest groups svm svm-folds svm-rest".split(),
+        ids="pairs frame weights sparse forest rest groups trees svm svm-folds svm-rest".split(),
     )
     def test_a_cluster_fits_what_one_process_does(self, client, model, data, options):
         local = fitted(clone(model), data, NAMES, **options)

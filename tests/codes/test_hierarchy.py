@@ -89,6 +89,7 @@ class TestNodes:
             (lambda: Hierarchy({"top": ["a"]}), "single leaf, 'a'"),
             (lambda: Hierarchy(ANIMALS | {"bug": ["ant"]}), "not classes of y: 'ant'"),
             (lambda: Hierarchy([["cat", "dog"], ["owl", "cod", "gull"]]), "no leaf for 'horse'"),
+            (lambda: Hierarchy({**ANIMALS, "fish": {"cod": ["ant"]}}), "'cod' .* has children"),
             (lambda: Hierarchy(ANIMALS | {"bug": []}), "node 'bug' of the hierarchy has no child"),
             (lambda: Hierarchy([]), "node 'root' of the hierarchy has no children"),
             (lambda: Hierarchy([["cat", "dog"], []]), "node 'root' .* has the child .., which"),
@@ -176,6 +177,8 @@ class TestDecisions:
         weights = [3.0, 1.0]
         assert hierarchy_distance(["cat", "owl"], ["dog", "owl"], hierarchy, sample_weight=weights)
         assert_array_equal(hierarchy.distances(iter(["cat"]), iter(["dog"])), [2])
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            hierarchy.distances(["cat"], ["cat", "dog"])
         with pytest.raises(ValueError, match="no node 'cow'"):
             hierarchy.distances(["cow"], ["cat"])
 
@@ -212,11 +215,18 @@ def test_classifier():
     assert_array_equal(model.predict_nodes(X), model.code.decide(p))
     distance = hierarchy_distance(y, model.predict_nodes(X), model.code)
     assert distance <= hierarchy_distance(y, model.predict(X), model.code) + 0.1
-    assert not hasattr(CoupledClassifier(), "predict_nodes")
+    with pytest.raises(AttributeError, match="predict_nodes needs a hierarchy of the classes"):
+        _ = CoupledClassifier().predict_nodes
 
 
 def test_every_coupled_classifier_has_nodes():
     model = CoupledSVC(code=Hierarchy(ANIMALS)).fit(X, y)
     p = model.predict_proba(X)
     assert_array_equal(model.predict_proba_nodes(X), model.code.node_probabilities(p))
-    assert not hasattr(CoupledSVC(code=Hierarchy(ANIMALS), combiner="hamming"), "predict_nodes")
+    with pytest.raises(AttributeError, match="'hamming' gives labels only, and no predict_nodes"):
+        _ = CoupledSVC(code=Hierarchy(ANIMALS), combiner="hamming").predict_nodes
+
+
+def test_a_dict_that_is_no_hierarchy_yet():
+    with pytest.raises(TypeError, match=r"as codes.Hierarchy\(...\)"):
+        CoupledClassifier(code=ANIMALS).fit(X, y)

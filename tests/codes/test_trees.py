@@ -278,9 +278,14 @@ class TestClassifier:
         assert_array_equal(again.predict_proba(X), model.predict_proba(X))
         assert repr(again.code) == repr(code)
 
-    def test_has_no_name_without_data(self):
-        with pytest.raises(ValueError, match="built from training data"):
-            codes.by_name("class-trees", 5)
+    @pytest.mark.parametrize(("name", "of"), [("class-trees", "ClassTrees"), ("q-ary", "QAry")])
+    def test_has_no_name_without_data(self, name, of):
+        with pytest.raises(ValueError, match=rf"from training data: use codes.{of}\(\).build"):
+            codes.by_name(name, 5)
+
+    def test_a_class_in_place_of_an_object(self):
+        with pytest.raises(TypeError, match=r"the class ClassTrees: pass an object, ClassTrees\("):
+            CoupledClassifier(code=ClassTrees).fit(X, y)
 
 
 class TestTop:

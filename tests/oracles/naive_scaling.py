@@ -43,10 +43,10 @@ def softmax(logits) -> list[float]:
     return [x / fsum(powers) for x in powers]
 
 
-def centred(p: Array, share: float) -> Array:
-    """Logarithms of p with a share of the uniform distribution, minus their mean."""
+def mixed(p: Array, share: float) -> Array:
+    """Logarithms of p with a share of the uniform distribution; of two classes centred."""
     logs = np.log((1 - share) * np.asarray(p) + share / p.shape[1])
-    return logs - logs.mean(axis=1, keepdims=True)
+    return logs - logs.mean(axis=1, keepdims=True) if p.shape[1] == 2 else logs
 
 
 def log_loss(logits: Array, y, weights) -> float:
@@ -91,9 +91,11 @@ class Fitted(NamedTuple):
         return matrix_objective(M, self.z, self.X, y, weights, self.ridge)
 
 
-def sources(p, share, log_prior, columns=None, others=(), code=None) -> tuple[Array, Any]:
+def sources(
+    p, share, log_prior, columns=None, others=(), code=None, floor=2.0**-52
+) -> tuple[Array, Any]:
     """Features (t, n, k) and log-odds."""
-    features = [np.log(np.maximum(p, np.finfo(float).eps))]
+    features = [np.log(np.maximum(p, floor))]
     features += [np.log((1 - share) * other + share / p.shape[1]) for other in others]
     odds = None
     if columns is not None:
@@ -109,13 +111,14 @@ def fit(p, y, weights, columns=None, others=(), code=None, pooled=None) -> Fitte
     n, k = weights.sum(), p.shape[1]
     counts = np.array([weights[y == c].sum() for c in range(k)])
     share, log_prior = 1 / (n + 1), np.log((counts + 1) / (n + k))
-    features, odds = sources(p, share, log_prior, columns, others, code)
+    floor = float(np.clip(p[(p > 0) & (weights > 0)[:, None]].min(), 2.0**-126, 2.0**-52))
+    features, odds = sources(p, share, log_prior, columns, others, code, floor)
     if pooled is None and len(features) == 1:
-        pooled = np.array([naive_fitting.temperature(np.maximum(p, 2**-52), y, weights)])
+        pooled = np.array([naive_fitting.temperature(np.maximum(p, floor), y, weights)])
     elif pooled is None:
         start = np.eye(len(features))[0]
         pooled = lowest(lambda theta: weights_objective(theta, features, y, weights, 0.5), start)
-    z = centred(np.array([softmax(row) for row in np.tensordot(pooled, features, 1)]), share)
+    z = mixed(np.array([softmax(row) for row in np.tensordot(pooled, features, 1)]), share)
     X = np.hstack([z, np.ones((len(z), 1))])
     ridge = np.full((k + 1, k), k * (k - 1) / n)
     ridge[np.arange(k), np.arange(k)] = ridge[k] = k / n
@@ -132,7 +135,7 @@ def predict(weights, share, log_prior, matrix, p, columns=None, others=(), code=
     answers = []
     for s in range(len(p)):
         pooled = softmax([fsum(weights * features[:, s, i]) for i in range(k)])
-        z = centred(np.array([pooled]), share)[0]
+        z = mixed(np.array([pooled]), share)[0]
         x = np.concatenate([z, [1.0], [] if odds is None else odds[s]])[: len(matrix)]
         answers.append(softmax([z[i] + fsum(x * matrix[:, i]) for i in range(k)]))
     return np.array(answers)

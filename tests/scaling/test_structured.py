@@ -438,3 +438,40 @@ class TestErrors:
     def test_names(self, name):
         with pytest.raises(ValueError, match="scaling must be 'auto', None or one of .*'struct"):
             resolve_scaling(name)
+
+
+# -- probabilities near zero, and the package of the paper -----------------------------
+
+
+class TestSmallProbabilities:
+    @pytest.mark.parametrize(
+        ("least", "floor"), [(1e-3, 2.0**-52), (1e-20, 1e-20), (1e-60, 2.0**-126)]
+    )
+    def test_zeros_count_as_the_least_of_the_others_within_bounds(self, least, floor):
+        p, y, _ = samples(0)
+        p[0], p[1] = [1.0, 0.0, 0.0, 0.0], [1 - least, least, 0.0, 0.0]
+        p[2:] = np.maximum(p[2:], 0.01)
+        p /= p.sum(axis=1, keepdims=True)
+        model = StructuredScaling().fit(p, y)
+        assert model.floor_ == pytest.approx(floor)
+        expected = model.predict_proba(np.maximum(p, floor))
+        assert_allclose(model.predict_proba(p), expected, atol=1e-9)
+
+    def test_what_is_far_too_sure_is_still_told_apart(self):
+        p, y, _ = samples(1, n=400)
+        logits = 30 * np.log(p)
+        sure = softmax(logits, axis=1)
+        right, scaled = np.arange(len(y)), StructuredScaling().fit(sure, y).predict_proba(sure)
+        plain = StructuredScaling().fit(p, y).predict_proba(p)
+        assert -np.log(scaled[right, y]).mean() < 1.2 * -np.log(plain[right, y]).mean()
+
+    def test_the_minimum_is_that_of_probmetrics(self):
+        calibrators = pytest.importorskip("probmetrics.calibrators")
+        for k in (3, 5):
+            p, y, _ = samples(2, n=300, k=k)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                theirs = calibrators.SMSCalibrator(penalty="ridge", opt="bfgs").fit(p, y)
+                expected = theirs.predict_proba(p)
+            found = StructuredScaling().fit(p, y).predict_proba(p)
+            assert_allclose(found, expected, atol=1e-3)  # theirs is in single precision

@@ -220,7 +220,8 @@ def _fit(parser: argparse.ArgumentParser) -> None:
         "--combiner",
         metavar="NAME",
         type=_choice(COMBINERS),
-        help=f"{', '.join(COMBINERS)} (default: wlw2 for one-vs-one, kl for other codes)",
+        help=f"{', '.join(COMBINERS)} (default: wlw2 for one-vs-one, "
+        "tree-product for class-trees, kl for other codes)",
     )
     parser.add_argument(
         "--C",

@@ -70,7 +70,8 @@ class Limits:
     """The solver leaves out a sample whose score changes by at least this much by the formula,
     which assumes too large changes; half a margin is measured in benchmarks/quality/choices.md."""
     left_out_tol: float = 0.01
-    """It stops at ten times this, or at ten times the fit's ``tol`` if that is larger."""
+    """It stops at a hundred times the fit's ``tol``, or at ten times this if that is less, but not
+    before ten times ``tol``."""
     score_bytes: float = 2**29
     """Scores of all columns; if they are larger, folds are used, which hold fewer of them."""
     free_bytes: float = 2**32

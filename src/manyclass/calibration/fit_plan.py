@@ -79,13 +79,16 @@ def make_plan(
     calibrated = methods and source.gives_scores
     if combiner.takes == "probabilities" and kind != PROBABILITY and not calibrated:
         raise ValueError(_no_calibration(estimator, combiner, calibration, cv))
-    # A combiner that learns from the same scores includes a scaling in its weights.
-    if not combiner.gives_probabilities or combiner.learns or n_classes == 2:
+    # A combiner that learns from the same scores includes a scaling in its weights. Probabilities
+    # of two classes that are used unchanged stay unchanged: nothing is coupled.
+    unscaled = n_classes == 2 and not methods
+    if not combiner.gives_probabilities or combiner.learns or unscaled:
         scaled = None
     only_scaled = not methods and not combiner.learns
     if scaled is None and only_scaled:
         source = NoScores()
     pooled = scaled is StructuredScaling and source.gives_scores and with_native
+    pooled = pooled and n_classes > 2  # two classes: the single column is the learner's own model
     if pooled and named:
         pooled = native_pays and source.refits and _pools_well(estimator)
     return Plan(kind, methods, scaled, only_scaled, source, bool(pooled))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -188,6 +188,10 @@ def make_code(
         if not is_from_data(code):
             return by_name(code, k, random_state)
         code = FROM_DATA[code]()
+    if isinstance(code, Mapping):
+        raise TypeError("code is a dict: pass a hierarchy of the classes as codes.Hierarchy(...).")
+    if isinstance(code, type):
+        raise TypeError(f"code is the class {code.__name__}: pass an object, {code.__name__}(...).")
     if is_from_data(code):
         weighted = "sample_weight" in signature(code.build).parameters
         options = {"sample_weight": sample_weight} if weighted else {}
@@ -271,8 +275,8 @@ def _least_k(columns_for: Callable[[int], int], n_columns: int) -> int:
 def _family(name: str) -> _Family:
     if isinstance(name, str) and name in FROM_DATA:
         raise ValueError(
-            f"a {name} code is built from training data: use codes.class_trees(X, y), or pass "
-            f"code={name!r} to CoupledClassifier."
+            f"a {name} code is built from training data: use codes.{FROM_DATA[name].__name__}()"
+            f".build(X, y, k), or pass code={name!r} to CoupledClassifier."
         )
     if not isinstance(name, str) or name not in _FAMILIES:
         known = [*NAMES, *FROM_DATA]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state
 
 from manyclass._lib.arrays import Code, Floats, Places
 from manyclass._lib.labels import is_missing
@@ -193,6 +193,12 @@ class Hierarchy(BaseEstimator):
         leaves, known = dict.fromkeys(self.classes()), set(labels)
         missing = [label for label in labels if label not in leaves]
         unknown = [leaf for leaf in leaves if leaf not in known]
+        inner = [label for label in missing if label in self.node_names]
+        if inner:
+            raise ValueError(
+                f"node {quoted(inner[0])} of the hierarchy is a class of y, but has children: give "
+                "the class a leaf of its own."
+            )
         if missing:
             also = f" Its leaves {some_quoted(unknown)} are not in y." if unknown else ""
             raise ValueError(
@@ -270,6 +276,7 @@ class Hierarchy(BaseEstimator):
     def distances(self, a: Iterable[Hashable], b: Iterable[Hashable]) -> NDArray[np.int64]:
         """Return the number of edges between pairs of nodes, named as in ``node_names``."""
         a, b, nodes = list(a), list(b), self.nodes()
+        check_consistent_length(a, b)
         place, depths = {name: i for i, name in enumerate(nodes.names)}, nodes.depths
         unknown = [name for name in (*a, *b) if name not in place]
         if unknown:

@@ -188,7 +188,7 @@ class DynamicReliabilityCV(DynamicReliability):
     >>> model.reliability_.n_neighbors_
     1
     >>> [round(model.reliability_.errors_[size], 3) for size in (1, 5, 25, 125)]
-    [0.033, 0.04, 0.047, 0.047]
+    [0.033, 0.04, 0.04, 0.04]
     """
 
     def __init__(

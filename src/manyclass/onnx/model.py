@@ -96,8 +96,8 @@ def to_onnx(
     >>> probabilities, labels = session.run(None, {"X": X[[0, 70, 133]]})
     >>> probabilities.round(2)
     array([[1.  , 0.  , 0.  ],
-           [0.  , 0.57, 0.43],
-           [0.  , 0.51, 0.49]])
+           [0.  , 0.5 , 0.5 ],
+           [0.  , 0.43, 0.57]])
     """
     onnx = import_onnx()
     _check_options(dtype, opset, onnx.defs.onnx_opset_version())

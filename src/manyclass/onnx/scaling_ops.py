@@ -12,7 +12,6 @@ from manyclass.combiners.coupling.kernels.transposed import LOWEST
 from manyclass.onnx.graph import Graph, Piece, Unsupported
 from manyclass.scaling import Scaling, StructuredScaling, Temperature
 from manyclass.scaling.kernels.features import LARGEST_LOG_ODDS
-from manyclass.scaling.temperature import FLOOR
 
 ScalingPiece = Callable[[Graph, str, str, Sequence[str]], str]
 """Takes coupled probabilities (k, n), those of the columns (l, n), and further class probabilities
@@ -71,7 +70,9 @@ def _structured(scaling: StructuredScaling) -> ScalingPiece:
 
     def piece(graph: Graph, p: str, columns: str, others: Sequence[str]) -> str:
         weights = scaling.weights_
-        terms = [graph.call("Mul", graph.call("Log", graph.call("Max", p, FLOOR)), weights[0])]
+        terms = [
+            graph.call("Mul", graph.call("Log", graph.call("Max", p, scaling.floor_)), weights[0])
+        ]
         for other, weight in zip(others, weights[1:], strict=False):
             log_p = graph.call("Log", _mixed(graph, other, share, k))
             terms.append(graph.call("Mul", log_p, weight))
@@ -82,18 +83,15 @@ def _structured(scaling: StructuredScaling) -> ScalingPiece:
         if len(weights) > 1:
             terms.append(graph.constant(weights[-1] * scaling.log_prior_[:, None]))
         logits = graph.call("Sum", *terms) if len(terms) > 1 else terms[0]
-        z = _centred_logarithms(graph, graph.call("Softmax", logits, axis=0), share, k)
+        z = graph.call("Log", _mixed(graph, graph.call("Softmax", logits, axis=0), share, k))
+        if k == 2:
+            z = graph.call("Sub", z, graph.call("Div", graph.total(z, axis=0), 2.0))
         logits = graph.call("Add", graph.call("MatMul", of_classes, z), matrix[k][:, None])
         if len(matrix) > k + 1:
             logits = graph.call("Add", logits, graph.call("MatMul", matrix[k + 1 :].T, log_odds))
         return graph.call("Softmax", logits, axis=0)
 
     return piece
-
-
-def _centred_logarithms(graph: Graph, p: str, share: float, k: int) -> str:
-    log_p = graph.call("Log", _mixed(graph, p, share, k))
-    return graph.call("Sub", log_p, graph.call("Div", graph.total(log_p, axis=0), float(k)))
 
 
 # ---------------------------------------------------------------- what the columns say

@@ -3,9 +3,9 @@
 1. Logits are a weighted sum of log-probabilities and, where columns are given, of what they say
    about each class. The few weights are shared by all classes (:mod:`manyclass.scaling.pooling`).
 2. A share 1 / (n + 1) of the uniform distribution is mixed in.
-3. ``softmax(z + W z + b + B rho)`` with z the centred log-probabilities and rho the log-odds of
-   the columns (:mod:`manyclass.scaling.matrix`). The ridge on W and b is that of structured matrix
-   scaling (Berta, Holzmüller, Jordan and Bach 2026).
+3. ``softmax(z + W z + b + B rho)`` with z the log-probabilities (of two classes centred, which
+   makes a sigmoid) and rho the log-odds of the columns (:mod:`manyclass.scaling.matrix`). The
+   ridge on W and b is that of structured matrix scaling (Berta, Holzmüller, Jordan and Bach 2026).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from manyclass.scaling.input_checks import check_evidence, check_probabilities, 
 from manyclass.scaling.kernels.features import describe_columns, scale_rows
 from manyclass.scaling.matrix import fit_matrix
 from manyclass.scaling.pooling import RIDGE, fit_weights
-from manyclass.scaling.temperature import FLOOR, fit_temperature
+from manyclass.scaling.temperature import fit_temperature, floor_of
 
 # Ridge of the columns' effects, in units of k l / n. A choice among 0.1, 0.3 and 1 on random
 # splits of training parts: benchmarks/quality/choices.md.
@@ -54,6 +54,9 @@ class StructuredScaling(BaseEstimator):
         of a temperature), of the log-probabilities of ``others``, and if there are columns, of the
         least and the mean log-probability and the mean log-odds of a class's sides; and, with
         others or columns, of the log-prior of the class.
+    floor_ : float
+        Smaller probabilities p count as this much: the least that ``fit`` saw above 0, but at most
+        2^-52 and at least 2^-126.
     share_ : float
         Share of the uniform distribution: 1 / (n + 1).
     log_prior_ : ndarray of shape (k,)
@@ -154,7 +157,7 @@ class StructuredScaling(BaseEstimator):
     def fit_pool(
         self, p: Floats, y: Places, weights: Floats, *, columns=None, others=(), code=None
     ) -> tuple[Floats, Floats | None]:
-        """Fit what all classes share; return the centred logits and the columns' log-odds."""
+        """Fit what all classes share; return log-probabilities and the columns' log-odds."""
         self.classes_ = np.arange(p.shape[1])
         n, k = float(weights.sum()), p.shape[1]
         self.code_ = None if columns is None else code
@@ -162,9 +165,10 @@ class StructuredScaling(BaseEstimator):
         self.n_others_, self.share_ = len(others), 1.0 / (n + 1.0)
         counts = np.bincount(y, weights=weights, minlength=k)
         self.log_prior_ = np.log((counts + 1.0) / (n + k))
+        self.floor_ = floor_of(p[weights > 0.0])
         features, log_odds = self._features(p, columns, others)
         if len(features) == 1:
-            self.weights_ = np.array([fit_temperature(p, y, weights)])
+            self.weights_ = np.array([fit_temperature(p, y, weights, self.floor_)])
         else:
             self.weights_ = fit_weights(features, y, weights, RIDGE)
         return self._apply(np.empty((0, k)), p, columns, others), log_odds
@@ -205,11 +209,12 @@ class StructuredScaling(BaseEstimator):
         return self._apply(self.matrix_, p, columns, others)
 
     def _apply(self, matrix: Floats, p: Floats, columns, others) -> Floats:
-        """Return scaled probabilities, or the centred logits if the matrix has no rows."""
+        """Return scaled probabilities, or log-probabilities before them without a matrix."""
         sources = np.stack([p, *others]) if others else np.ascontiguousarray(p)[None]
         columns = np.empty((len(p), 0)) if columns is None else np.ascontiguousarray(columns)
         evidence, out = (sources, columns, *self._sides), np.empty(p.shape)
-        scale_rows(*evidence, self.weights_, self.log_prior_, self.share_, matrix, out)
+        pool = self.weights_, self.log_prior_, self.floor_, self.share_
+        scale_rows(*evidence, *pool, matrix, out)
         return out
 
     def _features(self, p: Floats, columns, others) -> tuple[Floats, Floats | None]:
@@ -218,7 +223,7 @@ class StructuredScaling(BaseEstimator):
         width = 0 if columns is None else 3
         alone = width == 0 and len(others) == 0
         features = np.empty((1 if alone else 2 + len(others) + width, n, k))
-        np.log(np.maximum(p, FLOOR), out=features[0])
+        np.log(np.maximum(p, self.floor_), out=features[0])
         for feature, other in zip(features[1:], others, strict=False):
             np.log((1.0 - self.share_) * other + self.share_ / k, out=feature)
         if not alone:

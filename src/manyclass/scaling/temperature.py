@@ -12,6 +12,9 @@ from manyclass.scaling.input_checks import check_probabilities, check_training
 
 # Spacing of float64 numbers at 1: smaller probabilities count as this much.
 FLOOR = 2.0**-52
+# The smallest normal number in single precision, which ONNX Runtime uses: probabilities that are
+# this small are told apart, smaller ones are not.
+SMALLEST = 2.0**-126
 # Bounds of the power. A choice: beyond them, a bad calibration is more likely than a good fit.
 TEMPERATURES = (0.05, 20.0)
 
@@ -99,7 +102,14 @@ class Temperature(BaseEstimator):
         return apply_temperature(p, self.power_, self.share_)
 
 
-def fit_temperature(p: Floats, y: Places, weights: Floats | None = None) -> float:
+def floor_of(p: Floats) -> float:
+    """Return what a probability of 0 counts as: the least of the others, within bounds."""
+    return float(np.clip(p.min(initial=1.0, where=p > 0.0), SMALLEST, FLOOR))
+
+
+def fit_temperature(
+    p: Floats, y: Places, weights: Floats | None = None, floor: float = FLOOR
+) -> float:
     """Return the power s for which p_i^s, renormalised, has the least log-loss.
 
     Coupled probabilities are under-confident: the pairs that do not involve the true class dilute
@@ -114,6 +124,8 @@ def fit_temperature(p: Floats, y: Places, weights: Floats | None = None) -> floa
         True classes.
     weights : array of shape (n,), optional
         Sample weights.
+    floor : float
+        Smaller probabilities count as this much. The lower it is, the lower the power may be.
 
     Examples
     --------
@@ -123,7 +135,8 @@ def fit_temperature(p: Floats, y: Places, weights: Floats | None = None) -> floa
     >>> round(fit_temperature(p, np.array([0, 0, 0, 0, 1])), 2)  # to 4/5
     3.42
     """
-    log_p = np.log(np.maximum(p, FLOOR))
+    log_p = np.log(np.maximum(p, floor))
+    bounds = TEMPERATURES[0] * np.log(FLOOR) / np.log(floor), TEMPERATURES[1]
     weights = np.ones(len(p)) if weights is None else weights
     if not weights.sum() > 0:
         return 1.0
@@ -139,7 +152,7 @@ def fit_temperature(p: Floats, y: Places, weights: Floats | None = None) -> floa
     first, curvature = slopes(1.0)
     if abs(first) <= 1e-13 * weights.sum():  # uniform: all powers give the same log-loss
         return 1.0
-    s, (low, high) = 1.0, TEMPERATURES
+    s, (low, high) = 1.0, bounds
     for _ in range(100):  # Newton within the bracket; halve it where Newton leaves it
         low, high = (s, high) if first < 0 else (low, s)
         newton = s - first / curvature if curvature > 0 else np.inf
@@ -148,7 +161,7 @@ def fit_temperature(p: Floats, y: Places, weights: Floats | None = None) -> floa
         if abs(step) <= 1e-10 * s:
             break
         first, curvature = slopes(s)
-    near = [bound for bound in TEMPERATURES if abs(s - bound) <= 1e-6 * bound]
+    near = [bound for bound in bounds if abs(s - bound) <= 1e-6 * bound]
     return near[0] if near else float(s)
 
 

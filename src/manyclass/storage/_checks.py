@@ -37,6 +37,7 @@ from manyclass.combiners.reliability import DynamicReliability
 from manyclass.decisions import DecisionClassifier
 from manyclass.learners import PairwiseNeighbors
 from manyclass.scaling import Scaling, StructuredScaling, Temperature
+from manyclass.scaling.temperature import FLOOR
 from manyclass.storage._forms import Refused
 from manyclass.storage._members import check_sparse
 from manyclass.storage._parts import reachable
@@ -255,6 +256,7 @@ def _structured(scaling) -> bool:
         and all(float(np.abs(array).max(initial=0.0)) <= LARGEST for array in numbers)
         and scaling.n_others_ >= 0
         and 0.0 <= scaling.share_ <= 1.0
+        and 0.0 < getattr(scaling, "floor_", FLOOR) <= FLOOR
         and scaling.log_prior_.shape == (k,)
         and scaling.weights_.shape == (sources,)
         and (code is None or (code.dtype == np.int8 and code.shape[0] == k))

@@ -13,6 +13,7 @@ from sklearn.neighbors import BallTree, KDTree
 from manyclass.learners._binning import Bins
 from manyclass.scaling import StructuredScaling
 from manyclass.scaling.structured import rows_of_code
+from manyclass.scaling.temperature import FLOOR
 
 
 def reachable(whole: Any) -> Iterator[Any]:
@@ -61,6 +62,8 @@ def make_derived(model) -> None:
     for part in list(reachable(model)):
         if isinstance(part, StructuredScaling) and hasattr(part, "classes_"):
             part._sides = rows_of_code(getattr(part, "code_", None), len(part.classes_))
+            if not hasattr(part, "floor_"):
+                _read_uncentred(part)
         if isinstance(part, Bins):
             for name in ("sizes", "offsets"):  # cached properties
                 vars(part).pop(name, None)
@@ -68,3 +71,10 @@ def make_derived(model) -> None:
         if tree is not None:
             options = part.effective_metric_params_
             part._tree = tree(part._fit_X, part.leaf_size, metric=part.effective_metric_, **options)
+
+
+def _read_uncentred(scaling: StructuredScaling) -> None:
+    """Give a scaling of an older file the matrix for log-probabilities that are not centred."""
+    k, matrix = len(scaling.classes_), scaling.matrix_.copy()
+    matrix[:k] -= matrix[:k].mean(axis=0)
+    scaling.matrix_, scaling.floor_ = matrix, FLOOR

@@ -1,10 +1,10 @@
 """Leave-one-out scores of support vector machines from one fit: spans, and the solver where needed.
 
 The span formula assumes that each other sample stays what it is when one is left out: a free
-support vector, one at its bound, or none. If the score would change by half a margin, or all
-others at their bound with it, this is wrong: other samples take its place, and the score changes by
-less. With few free support vectors, as in few dimensions, such samples determine the sigmoid. For
-them the solver goes on without the sample, from the solution with it.
+support vector, one at its bound, or none. If the score would change by half a margin or more, or
+all others are at their bound with it, this is wrong: other samples take its place, and the score
+changes by less. With few free support vectors, as in few dimensions, such samples determine the
+sigmoid. For them the solver goes on without the sample, from the solution with it.
 """
 
 from __future__ import annotations

@@ -114,11 +114,13 @@ class Training:
     ) -> tuple[Floats, Places]:
         """Return scores of members as if each had been left out, and counts (l, 3).
 
-        ``tol`` takes the place of that of the fit, if it is larger. See
+        The tolerance is ten times that of the fit, or ``tol`` if that is smaller, but at least
+        that of the fit. See
         :func:`~manyclass.banks.svm.compiled.machines.leave_out_columns`.
         """
         scores, counts = np.empty(len(which)), np.zeros((len(starts) - 1, 3), dtype=np.int64)
-        listed = starts, which, share, doubtful, PATIENCE, max(tol, self.tol)
+        tol = max(self.tol, min(10.0 * self.tol, tol))
+        listed = starts, which, share, doubtful, PATIENCE, tol
         self._run(
             lambda *part: leave_out_columns(
                 self.problems, *part[:2], *listed, part[2], scores, counts

@@ -9,7 +9,7 @@ from manyclass._lib.compiled import kernel
 
 @kernel
 def best_split(means, weights, starts, features, max_steps, best):
-    """Write the best of several splits of the classes; return whether there is one.
+    """Write the best of several splits of the classes; without any, ``best`` stays as it is.
 
     Candidate t is the result of 2-means from the classes ``starts[t]`` on the ``features[t]``
     (bool). ``means`` (m, d) are class means in a space where every class has unit variance,
@@ -22,7 +22,6 @@ def best_split(means, weights, starts, features, max_steps, best):
             if cost < lowest:
                 lowest = cost
                 best[:] = side
-    return lowest < np.inf
 
 
 @kernel

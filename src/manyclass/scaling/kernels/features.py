@@ -11,7 +11,6 @@ import numpy as np
 from manyclass._lib.compiled import fused_kernel, part
 from manyclass._lib.compiled.exponential import exponential, logarithm
 from manyclass.combiners.coupling.kernels.transposed import LOWEST
-from manyclass.scaling.temperature import FLOOR
 
 # Largest log-odds of a column (METHODS: a choice). Beyond it, scores tell no more about classes.
 LARGEST_LOG_ODDS = 8.0
@@ -77,13 +76,13 @@ def _describe(r, first, rows, start, columns, sides, clipped, odds, found, produ
 
 
 @fused_kernel
-def scale_rows(sources, r, start, columns, sides, theta, log_prior, share, matrix, out):
-    """Write scaled probabilities (n, k), or the centred logits z if the matrix has no rows.
+def scale_rows(sources, r, start, columns, sides, theta, log_prior, floor, share, matrix, out):
+    """Write scaled probabilities (n, k), or the pooled log-probabilities z without a matrix.
 
     The first of the ``sources`` (m, n, k) are the coupled probabilities. ``r`` (n, l) may have no
     columns; see :func:`describe_columns`. ``theta`` are the weights of all sources, of the
-    features of the columns and of ``log_prior`` (k,). ``share`` is that of the uniform
-    distribution, and ``matrix`` has the rows of W, b and B.
+    features of the columns and of ``log_prior`` (k,). Coupled probabilities are at least ``floor``.
+    ``share`` is that of the uniform distribution. ``matrix`` has the rows of W, b and B, or none.
     """
     m, n, k = sources.shape
     n_columns, width = r.shape[1], min(ROWS, n)
@@ -95,7 +94,7 @@ def scale_rows(sources, r, start, columns, sides, theta, log_prior, share, matri
         for i in range(k):
             prior = theta[-1] * log_prior[i] if len(theta) > 1 else 0.0
             for s in range(rows):
-                z[i, s] = prior + theta[0] * logarithm(max(sources[0, first + s, i], FLOOR))
+                z[i, s] = prior + theta[0] * logarithm(max(sources[0, first + s, i], floor))
             for o in range(1, m):
                 for s in range(rows):
                     mixed = (1.0 - share) * sources[o, first + s, i] + share / k
@@ -106,7 +105,7 @@ def scale_rows(sources, r, start, columns, sides, theta, log_prior, share, matri
                 for i in range(k):
                     for s in range(rows):
                         z[i, s] += theta[m + f] * found[f, i, s]
-        _centre(z, rows, share, sums)
+        _mix(z, rows, share, sums)
         answer = z
         if len(matrix) > 0:
             answer = logits
@@ -122,19 +121,20 @@ def scale_rows(sources, r, start, columns, sides, theta, log_prior, share, matri
 
 
 @part
-def _centre(z, rows, share, sums):
-    """Replace logits (k, rows) by centred log-probabilities, mixed with uniform ones."""
+def _mix(z, rows, share, sums):
+    """Replace logits (k, rows) by log-probabilities, mixed with uniform ones.
+
+    Of two classes they are centred, so that a matrix makes a sigmoid of the log-odds.
+    """
     k, smallest = len(z), 2.0**-1022  # the smallest normal float64: others have no logarithm here
     _normalise(z, rows, sums)
-    for s in range(rows):
-        sums[s] = 0.0
     for i in range(k):
         for s in range(rows):
             z[i, s] = logarithm(max((1.0 - share) * z[i, s] + share / k, smallest))
-            sums[s] += z[i, s]
-    for i in range(k):
+    if k == 2:
         for s in range(rows):
-            z[i, s] -= sums[s] / k
+            half = 0.5 * (z[0, s] - z[1, s])
+            z[0, s], z[1, s] = half, -half
 
 
 @fused_kernel

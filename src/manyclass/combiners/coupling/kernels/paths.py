@@ -28,8 +28,9 @@ def couple_trees(r, start, columns, sides, blocks, n_trees, p):
                 total = 0.0
                 for b in range(blocks[i], blocks[i + 1]):
                     total += min(max(r[s, b], LOWEST), 1.0 - LOWEST)
+                total = logarithm(total)
                 for b in range(blocks[i], blocks[i + 1]):
-                    logs[1, b] -= logarithm(total)
+                    logs[1, b] -= total
         highest = -np.inf
         for i in range(k):
             total = 0.0
