@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 import warnings
+from functools import partial
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.multiclass import OneVsOneClassifier
 from sklearn.svm import SVC
@@ -13,6 +16,7 @@ from sklearn.svm import SVC
 from benchmarks.svm_models import OURS, PARAMS, is_available, models
 from benchmarks.timing import interleave
 from experiments import datasets
+from manyclass import CoupledSVC
 
 LABELS_ONLY = "SVC (labels only)"
 
@@ -81,6 +85,42 @@ def letter() -> list[list[str]]:
     return rows
 
 
+def threads() -> list[list[str]]:
+    """Measure which part of a fit two threads share.
+
+    While they work, the main thread waits, so its processor time is that of the rest.
+    """
+    rows = []
+    for name, n in (("satimage", 3000), ("letter", 16_000)):
+        if not is_available(name):
+            rows.append([f"{name} (not available)", *["-"] * 5])
+            continue
+        X, _, y, _ = datasets.load(name).train_test()
+        X, y = X[:n], y[:n]
+        one, two = (clone(CoupledSVC(**PARAMS, n_jobs=n_jobs)) for n_jobs in (1, 2))
+        one.fit(X, y)
+        alone = interleave({"one": partial(one.fit, X, y)}, 3, clock=time.process_time)
+        every, rest = [], []
+        for _ in range(3):
+            start, own = time.process_time(), time.thread_time()
+            two.fit(X, y)
+            every.append(time.process_time() - start)
+            rest.append(time.thread_time() - own)
+        both, serial = np.median(every), np.median(rest)
+        same = np.array_equal(one.predict_proba(X[:500]), two.predict_proba(X[:500]))
+        rows.append(
+            [
+                f"{name} ({n})",
+                f"{alone['one'].median:.3f}",
+                f"{both:.3f}",
+                f"{1 - serial / both:.0%}",
+                f"{alone['one'].median / (serial + (both - serial) / 2):.2f}x",
+                "yes" if same else "no",
+            ]
+        )
+    return rows
+
+
 def memory_of_fits() -> dict[str, list[str]]:
     """Peak memory of a fit, and memory that it adds: SVC and CoupledSVC, by their rows."""
     svc, ours = (
@@ -104,6 +144,17 @@ TABLES = {
             "one row ms",
             "peak memory of fit",
             "memory added by fit",
+        ],
+    ),
+    "svm-threads": (
+        threads,
+        [
+            "data (rows)",
+            "one thread, s",
+            "two threads, s",
+            "shared",
+            "speed-up if both cores are free",
+            "same bits",
         ],
     ),
 }

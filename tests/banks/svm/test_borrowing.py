@@ -134,13 +134,15 @@ class TestMarginsOnce:
     def test_as_all_at_once(self, form, name, code, chunk, block, prepared):
         X, y = blobs(form)
         limits = Limits(
+            left_out_tol=0.0,
             least_chunk=chunk,
             least_block=block,
             prepared_sparse_bytes=prepared,
             prepared_dense_bytes=prepared,
         )
         machine = clone(MACHINES[name]).set_params(tol=1e-8)
-        bank = fit_bank(machine, X, y, code, MARGIN, borrow=True)
+        whole = Limits(left_out_tol=0.0)
+        bank = fit_bank(machine, X, y, code, MARGIN, borrow=True, limits=whole)
         in_parts = fit_bank(machine, X, y, code, MARGIN, borrow=True, limits=limits)
         expected = bank.scorer()(X)
         rows = np.arange(len(y))[::-3]

@@ -165,7 +165,8 @@ def test_sparse_and_dense_coefficients(dtype, density):
     coef = np.zeros((30, 6), dtype)
     coef[:, columns] = rng.normal(size=(30, 3)) * (rng.random((30, 3)) < density)
     sums = np.ones((6, 7), dtype)
-    groups._adder(sparse.csr_array(coef), columns)(K, sums)
+    rows = sparse.csr_array(coef)
+    groups._adder(rows.indptr, rows.indices, rows.data, columns, 6)(K, sums)
     assert_allclose(sums, 1.0 + coef.T @ K, rtol=0, atol=30 * np.finfo(dtype).eps)
 
 

@@ -13,7 +13,7 @@ from manyclass import CoupledClassifier, CoupledSVC
 from manyclass.banks import MARGIN, fit_bank
 from manyclass.banks.limits import Limits
 from manyclass.banks.svm.compiled.kernel_rows import kernel_rows
-from manyclass.banks.svm.compiled.left_out_scores import score_without
+from manyclass.banks.svm.compiled.left_out_scores import score_without, scores_among_near
 from manyclass.banks.svm.compiled.span_formula import squared_spans
 
 
@@ -37,7 +37,8 @@ def circles():
 def fitted(X, y, **params):
     """A bank of one column that still has its training data, and the sides of the samples."""
     code = np.array([[-1], [1]], dtype=np.int8)
-    bank = fit_bank(SVC(**params), X, y, code, MARGIN, borrow=True)
+    limits = Limits(left_out_tol=0.0)  # as precise as the fit
+    bank = fit_bank(SVC(**params), X, y, code, MARGIN, borrow=True, limits=limits)
     return bank, np.where(y == 1, 1.0, -1.0)
 
 
@@ -67,6 +68,44 @@ class TestScoreWithout:
         support = np.flatnonzero(bank.training.problems.a)[:3]
         found = scores_without(bank, side, np.ones(80), 1e6, support, max_iter=0)
         assert np.isnan(found).any()
+
+
+class TestScoresAmongNear:
+    """Machines that only samples near the margin may change."""
+
+    @pytest.mark.parametrize("kernel", ["rbf", "linear"])
+    def test_as_by_all_samples(self, circles, kernel):
+        X, y = circles
+        bank, side = fitted(X, y, C=100.0, gamma=2.0, kernel=kernel, tol=1e-7)
+        problems = bank.training.problems
+        rows = kernel_rows(problems.source, problems.members, np.empty(400 * 400))
+        a, places = problems.a, np.flatnonzero(problems.a)
+        given = side, np.full(400, 100.0), a, problems.g, problems.intercept[0], places
+        rests, limits = np.zeros(len(places)), (1e-7, 10**6, 7)  # blocks of seven machines
+        found, steps = scores_among_near(rows, *given, rests, *limits, 0)
+        known = ~np.isnan(found)
+        if kernel == "linear":  # most samples are near
+            assert not known.any()
+            return
+        assert 0.5 < known.mean() < 1.0  # others come near
+        assert (steps > 0).all()
+        expected = scores_without(bank, side, np.ones(400), 100.0, places[known])
+        np.testing.assert_allclose(found[known], expected, rtol=0, atol=1e-5)
+        params = {"C": 100.0, "gamma": 2.0, "tol": 1e-7}
+        some = places[known][::10]
+        expected = brute_force(X, y == 1, np.ones(400), some, **params)
+        np.testing.assert_allclose(found[known][::10], expected, rtol=0, atol=1e-4)
+
+    def test_few_samples_and_little_memory(self, circles):
+        X, y = circles
+        bank, side = fitted(X, y, C=100.0, gamma=2.0)
+        problems = bank.training.problems
+        rows = kernel_rows(problems.source, problems.members, np.empty(400 * 400))
+        a, places = problems.a, np.flatnonzero(problems.a)
+        given = side, np.full(400, 100.0), a, problems.g, problems.intercept[0], places
+        given = *given, np.zeros(len(places)), 1e-3, 10**6, 32
+        for least, most in ((10**9, 10**9), (0, 1000)):
+            assert np.isnan(scores_among_near(rows, *given, least, most)[0]).all()
 
 
 class TestFolds:
@@ -103,6 +142,20 @@ class TestLeaveOneOut:
         expected = brute_force(X, y == 1, np.ones(200), places, **params)
         np.testing.assert_allclose(scores[doubtful], expected, rtol=0, atol=1e-3)
         assert np.abs(by_spans[doubtful] - expected).mean() > 1.0
+
+    @pytest.mark.parametrize("n", [60, 400])  # by all samples, and by those near the margin
+    def test_sides_may_be_exchanged(self, circles, n):
+        X, y, ones = circles[0][:n], circles[1][:n], np.ones(n)
+        code = np.array([[-1], [1]], dtype=np.int8)
+        one, other = (
+            fit_bank(SVC(C=100.0, gamma=2.0), X, y, c, MARGIN, borrow=True) for c in (code, -code)
+        )
+        expected = -one.leave_one_out(X, y, code, ones)
+        np.testing.assert_array_equal(other.leave_one_out(X, y, -code, ones), expected)
+        assert one.n_solved[0] > 0
+        folds = np.array([True]), np.arange(n) % 5
+        by_folds = -one.scores_by_folds(X, y, ones, *folds)
+        np.testing.assert_array_equal(other.scores_by_folds(X, y, ones, *folds), by_folds)
 
     @pytest.mark.parametrize("C", [100.0, 1000.0])
     def test_log_loss_in_few_dimensions_is_that_of_folds(self, circles, C):

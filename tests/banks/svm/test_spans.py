@@ -28,6 +28,7 @@ from manyclass.banks.svm.leave_one_out import without_only_samples
 from manyclass.scores.sources import LeaveOneOut
 
 PAIR = np.array([[-1], [1]], dtype=np.int8)
+EXACT = Limits(left_out_tol=0.0)  # left out to ten times the tolerance of the fit
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -71,7 +72,7 @@ def spans_of(K, free, positive):
     return squared_spans(kernel_rows(given, np.arange(n), np.empty(2 * n)), free, positive)
 
 
-def left_out(machine, X, y, code, weights=None, limits=None):
+def left_out(machine, X, y, code, weights=None, limits=EXACT):
     """Scores of the bank in sample and left out."""
     params = {"sample_weight": weights}
     bank = fit_bank(machine, X, y, code, MARGIN, fit_params=params, limits=limits, borrow=True)

@@ -138,3 +138,8 @@ summing_kernel = _compile(fastmath={"contract", "reassoc"})
 """The same, and sums may be computed in any order, so that several terms add up at a time. A loop
 that sums must not write to arrays as well: then the compiler adds a check whether arrays overlap,
 and the order of the sum depends on where they lie in memory."""
+
+bare_kernel = _compile(fastmath={"contract"}, _nrt=False)
+"""A fused kernel without reference counts, for kernels that are called very often with many arrays:
+counting them at every call takes 10 ns for each array. It must not create or return arrays, and
+only other kernels may call it: Python's arrays would not be released."""

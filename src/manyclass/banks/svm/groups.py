@@ -86,9 +86,13 @@ class Group:
 
     def read(self, part: slice, dtype: type[np.floating]) -> tuple[Any, Adder]:
         """Return some of the support vectors, and the function that adds them to the sums."""
-        vectors, duals = take_rows(self.vectors, part), self.duals[part].astype(dtype)
+        vectors = take_rows(self.vectors, part)
         vectors = vectors.astype(dtype, copy=False) if self.numeric else vectors
-        return vectors, _adder(duals, self.columns)
+        start = self.duals.indptr[part.start : part.stop + 1]
+        inside = slice(start[0], start[-1])
+        values = self.duals.data[inside].astype(dtype, copy=False)
+        rows = start - start[0], self.duals.indices[inside], values
+        return vectors, _adder(*rows, self.columns, self.duals.shape[1])
 
 
 def in_batches(chunks: list[Chunk], most: int) -> list[list[Chunk]]:
@@ -105,13 +109,24 @@ def in_batches(chunks: list[Chunk], most: int) -> list[list[Chunk]]:
     return batches
 
 
-def _adder(duals: csr_array, columns: Places, dense: float = 0.3) -> Adder:
+def _adder(
+    start: Places,
+    indices: Places,
+    values: NDArray[np.floating],
+    columns: Places,
+    n_columns: int,
+    dense: float = 0.3,
+) -> Adder:
     """Return the function that adds ``duals' K`` to an array of sums, one row per column.
 
-    If more than the share ``dense`` of the coefficients is not 0, a matrix product is faster.
+    The duals are given by rows, as plain arrays: slices of sparse arrays took as long as the
+    products. If more than the share ``dense`` of them is not 0, a matrix product is faster.
     """
-    if duals.nnz > dense * duals.shape[0] * len(columns):
-        coef = duals[:, columns].toarray().T
+    n = len(start) - 1
+    if len(values) > dense * n * len(columns):
+        duals = np.zeros((n, n_columns), dtype=values.dtype)
+        duals[np.repeat(np.arange(n), np.diff(start)), indices] = values
+        coef = np.take(duals, columns, axis=1).T
 
         def add(K, sums):
             sums[columns] += coef @ K
@@ -119,6 +134,6 @@ def _adder(duals: csr_array, columns: Places, dense: float = 0.3) -> Adder:
     else:
 
         def add(K, sums):
-            spread(K, duals.indptr, duals.indices, duals.data, sums)
+            spread(K, start, indices, values, sums)
 
     return add

@@ -139,16 +139,20 @@ def _mix(z, rows, share, sums):
 
 @fused_kernel
 def _add_products(x, M, rows, logits):
-    """Add M' x to the logits: (d, k)' times (d, rows), four at a time."""
+    """Add M' x to the logits: (d, k)' times (d, rows), eight at a time."""
     d, k = M.shape
-    four = d - d % 4
-    for b in range(0, four, 4):
+    eight = d - d % 8
+    for b in range(0, eight, 8):
         for i in range(k):
             for s in range(rows):
-                logits[i, s] += (M[b, i] * x[b, s] + M[b + 1, i] * x[b + 1, s]) + (
-                    M[b + 2, i] * x[b + 2, s] + M[b + 3, i] * x[b + 3, s]
+                logits[i, s] += (
+                    (M[b, i] * x[b, s] + M[b + 1, i] * x[b + 1, s])
+                    + (M[b + 2, i] * x[b + 2, s] + M[b + 3, i] * x[b + 3, s])
+                ) + (
+                    (M[b + 4, i] * x[b + 4, s] + M[b + 5, i] * x[b + 5, s])
+                    + (M[b + 6, i] * x[b + 6, s] + M[b + 7, i] * x[b + 7, s])
                 )
-    for b in range(four, d):
+    for b in range(eight, d):
         for i in range(k):
             for s in range(rows):
                 logits[i, s] += M[b, i] * x[b, s]

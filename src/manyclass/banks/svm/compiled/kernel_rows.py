@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass._lib.arrays import Floats, Places
-from manyclass._lib.compiled import fused_kernel, kernel, part
+from manyclass._lib.compiled import bare_kernel, fused_kernel, kernel, part
 from manyclass._lib.compiled.exponential import exponential
 
 
@@ -94,22 +94,38 @@ def kernel_rows(source, members, store):
     return rows
 
 
-@fused_kernel
+@kernel
 def get_row(rows, i):
-    """Return row i. It is valid until two other rows have been asked for."""
+    """Return row i. It is valid until two other rows have been asked for.
+
+    Passing ``rows`` takes as long as 1000 sums, because numba counts references to each array. So
+    loops do the same by themselves: :func:`load_row` where ``slot_of`` is negative, and the row of
+    ``kept`` that :func:`touch` returns.
+    """
+    if rows.slot_of[i] < 0:
+        load_row(rows, i)
+    return rows.kept[touch(rows.slot_of, rows.used, i)]
+
+
+@kernel
+def touch(slot_of, used, i):
+    """Return the slot of row i, which is kept, and note that it is used."""
+    used[-1] += 1
+    used[slot_of[i]] = used[-1]
+    return slot_of[i]
+
+
+@bare_kernel
+def load_row(rows, i):
+    """Compute row i in the place of the least recently used one."""
     clock = rows.used.size - 1
-    rows.used[clock] += 1
-    slot = rows.slot_of[i]
-    if slot < 0:
-        slot = 0
-        for other in range(1, clock):
-            slot = other if rows.used[other] < rows.used[slot] else slot
-        if rows.row_in[slot] >= 0:
-            rows.slot_of[rows.row_in[slot]] = -1
-        rows.row_in[slot], rows.slot_of[i] = i, slot
-        _compute(rows, i, rows.kept[slot])
-    rows.used[slot] = rows.used[clock]
-    return rows.kept[slot]
+    slot = 0
+    for other in range(1, clock):
+        slot = other if rows.used[other] < rows.used[slot] else slot
+    if rows.row_in[slot] >= 0:
+        rows.slot_of[rows.row_in[slot]] = -1
+    rows.row_in[slot], rows.slot_of[i] = i, slot
+    _compute(rows, i, rows.kept[slot])
 
 
 @part

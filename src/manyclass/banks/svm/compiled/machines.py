@@ -49,14 +49,19 @@ def count_members(y, code, used, starts):
 @kernel
 def set_members(y, code, used, bounds, problems):
     """List the members of every column, with their sides and bounds."""
-    for c in range(code.shape[1]):
-        e = problems.starts[c]
-        for r in range(y.size):
-            side = code[y[r], c]
-            if side != 0 and used[r]:
-                problems.members[e], problems.side[e] = r, side
-                problems.bound[e] = bounds[r]
-                e += 1
+    ends, columns = problems.starts.copy(), np.empty(code.shape, np.int64)
+    sizes = np.zeros(code.shape[0], np.int64)  # in how many columns each class takes part
+    for k in range(code.shape[0]):
+        for c in range(code.shape[1]):
+            columns[k, sizes[k]] = c
+            sizes[k] += code[k, c] != 0
+    for r in range(y.size):
+        for at in range(sizes[y[r]] if used[r] else 0):
+            c = columns[y[r], at]
+            e = ends[c]
+            problems.members[e], problems.side[e] = r, code[y[r], c]
+            problems.bound[e] = bounds[r]
+            ends[c] += 1
 
 
 @kernel
@@ -89,7 +94,7 @@ def solve_columns(problems, first, last, tol, max_iter, growth, store_entries):
         lower, upper = limits(own, problems.bound[part])
         if warm:
             stretch(own, a, g, growth, tol)
-        n_iter = optimise(rows, lower, upper, a, g, tol, max_iter)
+        n_iter = optimise(rows, lower, upper, a, g, tol, max_iter, np.empty((3, a.size)))
         problems.n_iter[c] = n_iter if n_iter < 0 else n_iter + before
         problems.intercept[c] = sign * intercept(lower, upper, a, g)
         for t in range(side.size):
@@ -114,42 +119,52 @@ def leave_out_columns(
 ):
     """Set the scores of members of some columns as if each had been left out.
 
+    As in :func:`solve_columns`, the first member is positive.
     ``starts``, ``which`` and ``share`` list the members to leave out; see :func:`leave_each_out`,
     also for ``doubtful`` and the counts (l, 3).
     """
     store = np.empty(store_entries)
     for c in range(first, last):
         part = slice(problems.starts[c], problems.starts[c + 1])
-        side, bound = problems.side[part], problems.bound[part]
-        a, g = problems.a[part], problems.g[part]
-        if np.isinf(problems.intercept[c]) or side.size == 0:
+        bound = problems.bound[part]
+        if np.isinf(problems.intercept[c]) or bound.size == 0:
             for e in range(starts[c], starts[c + 1]):
                 scores[e] = problems.intercept[c]
             continue
+        sign = problems.side[problems.starts[c]]
+        side, a, g = sign * problems.side[part], sign * problems.a[part], sign * problems.g[part]
         rows = kernel_rows(problems.source, problems.members[part], store)
-        max_iter = patience * (abs(problems.n_iter[c]) + side.size)
+        max_iter = patience * (abs(problems.n_iter[c]) + bound.size)
         out = slice(starts[c], starts[c + 1])
         left, rest, values = which[out], share[out], scores[out]
         leave_each_out(
             rows, side, bound, a, g, left, rest, doubtful, tol, max_iter, values, counts[c]
         )
+        for e in range(values.size):
+            values[e] *= sign
 
 
 @kernel
 def leave_folds_out(problems, columns, first, last, fold, patience, tol, store_entries, scores):
-    """Set the scores of all members of some columns by folds; ``fold`` is that of each row."""
+    """Set the scores of all members of some columns by folds; ``fold`` is that of each row.
+
+    As in :func:`solve_columns`, the first member is positive.
+    """
     store = np.empty(store_entries)
     for c in columns[first:last]:
         part = slice(problems.starts[c], problems.starts[c + 1])
-        side, bound = problems.side[part], problems.bound[part]
-        a, g = problems.a[part], problems.g[part]
-        if np.isinf(problems.intercept[c]) or side.size == 0:
+        bound = problems.bound[part]
+        if np.isinf(problems.intercept[c]) or bound.size == 0:
             scores[part] = problems.intercept[c]
             continue
+        sign = problems.side[problems.starts[c]]
+        side, a, g = sign * problems.side[part], sign * problems.a[part], sign * problems.g[part]
         members = problems.members[part]
         rows = kernel_rows(problems.source, members, store)
-        max_iter = patience * (abs(problems.n_iter[c]) + side.size)
+        max_iter = patience * (abs(problems.n_iter[c]) + bound.size)
         set_fold_scores(rows, side, bound, a, g, fold[members], tol, max_iter, scores[part])
+        for e in range(problems.starts[c], problems.starts[c + 1]):
+            scores[e] *= sign
 
 
 @kernel

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from manyclass._lib.compiled import exponential, fused_kernel, kernel, part
-from manyclass.banks.svm.compiled.kernel_rows import get_row
+from manyclass._lib.compiled import bare_kernel, exponential, fused_kernel, kernel, part
+from manyclass.banks.svm.compiled.kernel_rows import load_row, touch
 
 bits: Any = exponential.bits  # numba's type for it is not that of a function
 
@@ -35,24 +35,26 @@ LEAST_CURVATURE = 1e-12
 ALL_BUT_SIGN = 2**63 - 1  # flipping these bits of negative numbers makes numbers sort as integers
 
 
-@kernel
-def optimise(rows, lower, upper, a, g, tol, max_iter):
+@bare_kernel
+def optimise(rows, lower, upper, a, g, tol, max_iter, work):
     """Change a feasible ``a``, and its gradient ``g``, into the solution; return the steps.
 
     Warm starts are any feasible ``a``. After ``max_iter`` steps, if this is not negative, the
     solver gives up; the number of steps is then returned as a negative number less 1.
     """
-    m, n_iter = g.size, 0
-    up, low, gains = np.empty(m), np.empty(m), np.empty(m)
+    m, n_iter, diagonal = g.size, 0, rows.diagonal
+    kept, slot_of, used = rows.kept, rows.slot_of, rows.used
+    up, low, gains = work[0], work[1], work[2]
     for t in range(m):
         _set_directions(t, a, lower, upper, up, low)
+    i = _largest(g, up, 1.0)
     while True:
-        i = _largest(g, up, 1.0)
         if up[i] != 0.0:
             return n_iter
-        K_i = get_row(rows, i)
-        _set_gains(g, low, rows.diagonal, K_i, g[i], rows.diagonal[i], gains)
-        j = _largest(gains, low, -1.0)
+        if slot_of[i] < 0:
+            load_row(rows, i)
+        K_i = kept[touch(slot_of, used, i)]
+        j = _set_gains(g, low, diagonal, K_i, g[i], diagonal[i], gains)
         if not g[i] - g[j] >= tol:  # the pair of the largest gain is rarely the last above tol
             j = _largest(g, low, -1.0)
             if low[j] != 0.0 or not g[i] - g[j] >= tol:
@@ -60,12 +62,14 @@ def optimise(rows, lower, upper, a, g, tol, max_iter):
         if n_iter == max_iter:
             return -n_iter - 1
         n_iter += 1
-        K_j = get_row(rows, j)
-        curvature = max(rows.diagonal[i] + rows.diagonal[j] - 2.0 * K_i[j], LEAST_CURVATURE)
+        if slot_of[j] < 0:
+            load_row(rows, j)
+        K_j = kept[touch(slot_of, used, j)]
+        curvature = max(diagonal[i] + diagonal[j] - 2.0 * K_i[j], LEAST_CURVATURE)
         step = move(i, j, (g[i] - g[j]) / curvature, a, lower, upper)
         _set_directions(i, a, lower, upper, up, low)
         _set_directions(j, a, lower, upper, up, low)
-        follow(g, K_i, K_j, step)
+        i = _follow_to_largest(g, K_i, K_j, step, up)
 
 
 @part
@@ -94,13 +98,42 @@ def _set_directions(t, a, lower, upper, up, low):
 
 @fused_kernel
 def _set_gains(g, low, diagonal, K_i, top, own, gains):
-    """Set the negative gain of a step along i and t, for every t (Fan et al., eq. 16)."""
+    """Set the negative gain of a step along i and t, for every t; return that of the largest.
+
+    See Fan et al., eq. 16.
+    """
+    largest = np.int64(-ALL_BUT_SIGN)
     for t in range(g.size):
         slope = top - (g[t] + low[t])
         slope = slope if slope > 0.0 else 0.0
         curvature = own + diagonal[t] - 2.0 * K_i[t]
         curvature = curvature if curvature > LEAST_CURVATURE else LEAST_CURVATURE
         gains[t] = -(slope * slope) / curvature
+        b = bits(-(gains[t] + low[t]))
+        b ^= (b >> 63) & ALL_BUT_SIGN
+        largest = b if b > largest else largest
+    place = 0
+    for t in range(g.size):
+        b = bits(-(gains[t] + low[t]))
+        b ^= (b >> 63) & ALL_BUT_SIGN
+        place = t if b == largest else place
+    return place
+
+
+@fused_kernel
+def _follow_to_largest(g, K_i, K_j, step, up):
+    largest = np.int64(-ALL_BUT_SIGN)
+    for t in range(g.size):
+        g[t] -= step * (K_i[t] - K_j[t])
+        b = bits(g[t] + up[t])
+        b ^= (b >> 63) & ALL_BUT_SIGN
+        largest = b if b > largest else largest
+    place = 0
+    for t in range(g.size):
+        b = bits(g[t] + up[t])
+        b ^= (b >> 63) & ALL_BUT_SIGN
+        place = t if b == largest else place
+    return place
 
 
 @kernel
@@ -136,6 +169,16 @@ def intercept(lower, upper, a, g):
         elif falls:
             most = min(most, g[t])
     return total / n_free if n_free > 0 else 0.5 * (least + most)
+
+
+@kernel
+def violation(lower, upper, a, g):
+    """Return by how much the gradients of the best pair differ; the solver stops below ``tol``."""
+    most, least = -np.inf, np.inf
+    for t in range(a.size):
+        most = max(most, g[t]) if a[t] < upper[t] else most
+        least = min(least, g[t]) if a[t] > lower[t] else least
+    return most - least
 
 
 @kernel

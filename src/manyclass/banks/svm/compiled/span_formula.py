@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from manyclass._lib.compiled import kernel, part
-from manyclass.banks.svm.compiled.kernel_rows import get_row
+from manyclass.banks.svm.compiled.kernel_rows import load_row, touch
 
 # A choice, relative to the kernel's diagonal, since duplicates make the kernel singular. It leaves
 # squared spans six digits; see ROUNDING.
@@ -80,15 +80,20 @@ def _set_few(rows, inside, outside, positive, spans):
     the kernel changes no machine.
     """
     lone = inside if inside.size == 1 else outside
+    kept, slot_of, used = rows.kept, rows.slot_of, rows.used
     for p in lone:
-        nearest, K_p = -np.inf, get_row(rows, p)
+        if slot_of[p] < 0:
+            load_row(rows, p)
+        nearest, K_p = -np.inf, kept[touch(slot_of, used, p)]
         for q in range(positive.size):
             if positive[q] != positive[p]:
                 nearest = max(nearest, K_p[q] - 0.5 * rows.diagonal[q])
         spans[p] = 0.5 * rows.diagonal[p] - nearest
     if inside.size == 1:
         i = inside[0]
-        K_i = get_row(rows, i)
+        if slot_of[i] < 0:
+            load_row(rows, i)
+        K_i = kept[touch(slot_of, used, i)]
         for p in outside:
             spans[p] = rows.diagonal[p] - 2.0 * K_i[p] + rows.diagonal[i]
 
@@ -98,8 +103,11 @@ def _set_spans(rows, inside, outside, spans):
     """Set the squared spans where several support vectors are free; return the drag."""
     f = inside.size
     A, means, centre = np.empty((f, f)), np.zeros(f), 0.0
+    kept, slot_of, used = rows.kept, rows.slot_of, rows.used
     for i in range(f):
-        K_i = get_row(rows, inside[i])
+        if slot_of[inside[i]] < 0:
+            load_row(rows, inside[i])
+        K_i = kept[touch(slot_of, used, inside[i])]
         for j in range(f):
             A[i, j] = K_i[inside[j]]
             means[i] += A[i, j] / f
@@ -113,6 +121,8 @@ def _set_spans(rows, inside, outside, spans):
         total += u[i]
     for i in range(f):
         spans[inside[i]] = 1.0 / (A[i, i] - u[i] * u[i] / total)
+    if outside.size == 0:
+        return 0.0
     return _set_outside(rows, inside, outside, means, centre, tau, A, u, total, spans)
 
 
@@ -130,10 +140,14 @@ def _set_outside(rows, inside, outside, means, centre, tau, A, u, total, spans):
     products, alongs, owns = np.zeros(n_some), np.empty(n_some), np.empty(n_some)
     images = np.empty((n_some, f))
     mean, mean_along, mean_own, s = np.zeros(f), 0.0, 0.0, 0
+    kept, slot_of, used = rows.kept, rows.slot_of, rows.used
     for first in range(0, n, block):
         last, first_of_block = min(first + block, n), s
         for p in range(first, last):
-            K_p, at, b = get_row(rows, outside[p]), outside[p], p - first
+            at, b = outside[p], p - first
+            if slot_of[at] < 0:
+                load_row(rows, at)
+            K_p = kept[touch(slot_of, used, at)]
             own[b] = 0.0
             for j in range(f):
                 B[b, j] = K_p[inside[j]]
