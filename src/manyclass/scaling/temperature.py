@@ -12,9 +12,6 @@ from manyclass.scaling.input_checks import check_probabilities, check_training
 
 # Spacing of float64 numbers at 1: smaller probabilities count as this much.
 FLOOR = 2.0**-52
-# The smallest normal number in single precision, which ONNX Runtime uses: probabilities that are
-# this small are told apart, smaller ones are not.
-SMALLEST = 2.0**-126
 # Bounds of the power. A choice: beyond them, a bad calibration is more likely than a good fit.
 TEMPERATURES = (0.05, 20.0)
 
@@ -102,9 +99,12 @@ class Temperature(BaseEstimator):
         return apply_temperature(p, self.power_, self.share_)
 
 
-def floor_of(p: Floats) -> float:
-    """Return what a probability of 0 counts as: the least of the others, within bounds."""
-    return float(np.clip(p.min(initial=1.0, where=p > 0.0), SMALLEST, FLOOR))
+def floor_of(p: Floats, least: float = 2.0**-126) -> float:
+    """Return what a probability of 0 counts as: the least of the others, within bounds.
+
+    The lower bound is the smallest normal number in single precision, which ONNX Runtime uses.
+    """
+    return float(np.clip(p.min(initial=1.0, where=p > 0.0), least, FLOOR))
 
 
 def fit_temperature(
