@@ -310,7 +310,8 @@ class PartialFitMixin(RoutingMixin, Predictions):
         self._fit_combiner(scores)
         if plan.scaling is not None and has_rows:
             self.native_ = None  # it does not learn in batches
-            self._fit_scaling(evidence, plan)
+            # Scores of earlier, worse models would choose too small a ridge.
+            self._fit_scaling(evidence, plan, choose=False)
         self.least_proba_ = np.zeros(len(self.classes_))  # more samples may come
 
     def _before_predicting(self) -> None:

@@ -331,7 +331,7 @@ class CoupledBase(Predictions, ABC):
             folds["folds"] = scores.fold_numbers[rows]
         self.combiner_.fit(scores[rows], scores.y[rows], self.code_, scores.weights[rows], **folds)
 
-    def _fit_scaling(self, evidence: Evidence, plan: Plan) -> None:
+    def _fit_scaling(self, evidence: Evidence, plan: Plan, **options) -> None:
         """Fit the scaling on coupled probabilities of rows that the calibration did not see."""
         if len(self.classes_) == 2 and isinstance(self.calibration_, Unchanged):
             return  # nothing was coupled, and the evidence is for the learner's own probabilities
@@ -340,7 +340,7 @@ class CoupledBase(Predictions, ABC):
             self.native_ = None
             return
         scaling: Any = plan.scaling
-        self.scaling_ = scaling().fit_checked(**known)
+        self.scaling_ = scaling().fit_checked(**known, **options)
         self.report_.set_scaling(self.scaling_, **known)
 
     def _print_report(self) -> None:

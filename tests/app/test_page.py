@@ -276,7 +276,7 @@ def test_many_classes_stay_readable(hundred):
 
 
 def test_two_classes_and_one_candidate():
-    text = render(measured(["a", "b"], 20, svc=CoupledSVC()))
+    text = render(measured(["a", "b"], 30, svc=CoupledSVC()))
     assert "nothing to contradict it" in text and "the only candidate" in text
     others = render(measured(["a", "b", "c"], 20, bayes=GaussianNB()))
     assert 'id="coupling"' not in others and 'id="reliability"' in others

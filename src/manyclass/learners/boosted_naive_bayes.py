@@ -109,8 +109,8 @@ class BoostedNaiveBayes(BinaryMixin, NaiveBayesBase):
            [0.04, 0.96]])
     >>> CoupledClassifier(model, combiner="ht").fit(X, y).predict_proba(X[[0, 70, 77]]).round(2)
     array([[1.  , 0.  , 0.  ],
-           [0.  , 0.73, 0.27],
-           [0.  , 0.79, 0.21]])
+           [0.  , 0.75, 0.25],
+           [0.  , 0.8 , 0.2 ]])
     """
 
     def __init__(

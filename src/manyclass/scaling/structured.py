@@ -129,12 +129,21 @@ class StructuredScaling(BaseEstimator):
         return self
 
     def fit_checked(
-        self, p: Floats, y: Places, weights: Floats, *, columns=None, others=(), code=None, tol=0.0
+        self,
+        p: Floats,
+        y: Places,
+        weights: Floats,
+        *,
+        columns=None,
+        others=(),
+        code=None,
+        tol: float = 0.0,
+        choose: bool = True,
     ) -> StructuredScaling:
         """Do the same without checks; y are class indices.
 
         The search for the matrix stops when a step gains less than ``tol`` in log-loss, if that is
-        sooner than usual.
+        sooner than usual. Unless it is to ``choose``, the column effects get the usual ridge.
         """
         z, log_odds = self.fit_pool(p, y, weights, columns=columns, others=others, code=code)
         n, k = float(weights.sum()), p.shape[1]
@@ -144,7 +153,9 @@ class StructuredScaling(BaseEstimator):
         tol, self.columns_ridge_ = max(MATRIX_TOL, tol), None
         if log_odds is not None and kept.any():
             X, tol = np.hstack([X, log_odds[:, kept]]), max(COLUMNS_TOL, tol)
-            self.columns_ridge_ = _choose_ridge(z, X, y, weights, sizes)
+            self.columns_ridge_ = COLUMNS_RIDGES[0]
+            if choose:
+                self.columns_ridge_ = _choose_ridge(z, X, y, weights, sizes)
         found = fit_matrix(z, X, y, weights, _ridges(n, k, sizes, self.columns_ridge_), tol)
         height = len(kept) if len(sizes) else 0
         self.matrix_ = np.zeros((k + 1 + height, k))
