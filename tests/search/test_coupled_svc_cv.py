@@ -42,7 +42,7 @@ class NaiveGrid(CoupledSVC):
         self.known, p = known, np.empty_like(known["p"])
         for train, test in stratified_folds(PARTS, known["y"], np.arange(p.shape[1])):
             part = {key: known[key][train] for key in ("p", "y", "weights", "columns")}
-            fitted = StructuredScaling().fit_checked(**part, code=known["code"])
+            fitted = StructuredScaling().fit_checked(**part, code=known["code"], choose=False)
             p[test] = fitted.scale(known["p"][test], columns=known["columns"][test])
         self.left_out = p
 
