@@ -478,8 +478,8 @@ class CoupledClassifier(PartialFitMixin, CoupledBase):
     >>> model = CoupledClassifier(SVC()).fit(X, y)
     >>> model.predict_proba(X[[0, 70, 133]]).round(2)
     array([[1.  , 0.  , 0.  ],
-           [0.  , 0.52, 0.48],
-           [0.  , 0.28, 0.72]])
+           [0.  , 0.51, 0.49],
+           [0.  , 0.27, 0.73]])
     """
 
     def __init__(
