@@ -12,7 +12,7 @@ from manyclass._lib.compiled import fused_kernel, part
 from manyclass._lib.compiled.exponential import exponential, logarithm
 from manyclass.combiners.coupling.kernels.transposed import LOWEST
 
-# Largest log-odds of a column. A choice (benchmarks/quality/choices.md): scores beyond it tell no more.
+# Largest log-odds of a column. A choice (benchmarks/quality/choices.md): larger ones tell no more.
 LARGEST_LOG_ODDS = 8.0
 # Factors after which a product becomes a logarithm: 40 factors of 1e-7 are above 1e-300.
 FACTORS = 40
