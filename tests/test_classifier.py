@@ -244,7 +244,13 @@ class TestCalibration:
     @pytest.mark.filterwarnings("ignore:KNeighborsClassifier.fit does not take sample_weight")
     def test_rows_of_weight_0_are_none_for_an_estimator_without_weights(self, code):
         weight = (np.arange(60) % 3 > 0).astype(float)
-        options = {"code": code, "calibration": None, "cv": None, "scaling": None, "random_state": 0}
+        options = {
+            "code": code,
+            "calibration": None,
+            "cv": None,
+            "scaling": None,
+            "random_state": 0,
+        }
         model = CoupledClassifier(KNeighborsClassifier(), **options).fit(X, y, weight)
         used = weight > 0
         fewer = CoupledClassifier(KNeighborsClassifier(), **options).fit(X[used], y[used])
