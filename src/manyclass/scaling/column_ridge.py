@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from manyclass._lib.arrays import Floats, Places
-from manyclass.scaling.matrix import fit_matrix
+from manyclass._lib.arrays import Flags, Floats, Places
+from manyclass.scaling.matrix import Search, search_matrix
 
 # Ridges of the columns' effects, in units of k l / n, the usual one first: a half left out chooses
 # the second where the columns of weak learners tell more. benchmarks/quality/choices.md has others.
@@ -25,8 +25,10 @@ def ridges(n: float, k: int, sizes: Places, of_columns: float | None) -> Floats:
 
 def choose_ridge(
     z: Floats, X: Floats, y: Places, weights: Floats, sizes: Places, most: int = 1000
-) -> float:
+) -> tuple[float, Search | None]:
     """Return the ridge of the columns' effects that has the least log-loss on a half left out.
+
+    The second result is the search on the other half, if there are two.
 
     The samples of a class take turns, from the least sure on, so that the halves do not depend on
     the order of the rows. A row of weight 2 is two samples. About ``most`` samples are used.
@@ -43,14 +45,22 @@ def choose_ridge(
         half[order] = _in_turn(last, 2.0 * step) - _in_turn(first, 2.0 * step)
     n, used, judged = train.sum(), train > 0.0, test > 0.0
     if not (n > 0.0 and judged.any()):
-        return COLUMNS_RIDGES[0]
-    known, z, X, y = (z[used], X[used], y[used], train[used]), z[judged], X[judged], y[judged]
-    losses = []
+        return COLUMNS_RIDGES[0], None
+    known = _take(z, used), _take(X, used), y[used], train[used]
+    z, X, y = _take(z, judged), _take(X, judged), y[judged]
+    losses, searches = [], [None]
     for strength in COLUMNS_RIDGES:
-        M = fit_matrix(*known, ridges(n, k, sizes, strength), tol=1e-4)
-        logits = z + X @ M
+        strengths = ridges(n, k, sizes, strength)
+        searches.append(search_matrix(*known, strengths, tol=1e-4, start=searches[-1]))
+        logits = z + X @ searches[-1].M
         losses.append(test[judged] @ (logsumexp(logits, axis=1) - logits[np.arange(len(y)), y]))
-    return COLUMNS_RIDGES[int(np.argmin(losses))]
+    best = int(np.argmin(losses))
+    return COLUMNS_RIDGES[best], searches[1 + best]
+
+
+def _take(rows: Floats, chosen: Flags) -> Floats:
+    """Return the chosen rows of an array whose columns are contiguous, as those of the result."""
+    return np.compress(chosen, rows.T, axis=1).T
 
 
 def _in_turn(t: Floats, period: float) -> Floats:

@@ -21,7 +21,12 @@ from sklearn.utils.validation import check_is_fitted
 from manyclass._lib.arrays import Code, Floats, Places
 from manyclass.scaling.column_ridge import COLUMNS_RIDGES, choose_ridge, ridges
 from manyclass.scaling.input_checks import check_evidence, check_probabilities, check_training
-from manyclass.scaling.kernels.features import describe_columns, scale_rows
+from manyclass.scaling.kernels.features import (
+    describe_columns,
+    describe_sources,
+    pool_features,
+    scale_rows,
+)
 from manyclass.scaling.matrix import fit_matrix
 from manyclass.scaling.pooling import RIDGE, fit_weights
 from manyclass.scaling.temperature import fit_temperature, floor_of
@@ -30,8 +35,8 @@ from manyclass.scaling.temperature import fit_temperature, floor_of
 # leaves next to nothing of them, at the price of k l parameters.
 MOST_PER_SAMPLE = 10.0
 # The search stops when a step gains less than this in log-loss. Without columns the minimum is
-# exact. With many columns the last digits are costly, and this reaches its log-loss on new data.
-MATRIX_TOL, COLUMNS_TOL = 1e-15, 1e-8
+# exact. With columns the last digits are costly, and this reaches its log-loss on new data.
+MATRIX_TOL, COLUMNS_TOL = 1e-15, 1e-7
 
 
 class StructuredScaling(BaseEstimator):
@@ -143,18 +148,20 @@ class StructuredScaling(BaseEstimator):
         The search for the matrix stops when a step gains less than ``tol`` in log-loss, if that is
         sooner than usual. Unless it is to ``choose``, the column effects get the usual ridge.
         """
-        z, log_odds = self.fit_pool(p, y, weights, columns=columns, others=others, code=code)
         n, k = float(weights.sum()), p.shape[1]
-        sizes = np.empty(0) if log_odds is None else _group_sizes(code)
+        sizes = np.empty(0) if columns is None else _group_sizes(code)
         kept = k * sizes <= MOST_PER_SAMPLE * n
-        X, sizes = np.hstack([z, np.ones((len(z), 1))]), sizes[kept]
-        tol, self.columns_ridge_ = max(MATRIX_TOL, tol), None
-        if log_odds is not None and kept.any():
-            X, tol = np.hstack([X, log_odds[:, kept]]), max(COLUMNS_TOL, tol)
+        evidence = {"columns": columns, "others": others, "code": code}
+        X = self.fit_pool(p, y, weights, **evidence, effects=bool(kept.any()))
+        tol, self.columns_ridge_ = max(MATRIX_TOL if columns is None else COLUMNS_TOL, tol), None
+        sizes, start = sizes[kept], None
+        if len(sizes):
+            X = X if kept.all() else X[:, np.r_[np.ones(k + 1, dtype=bool), kept]]
             self.columns_ridge_ = COLUMNS_RIDGES[0]
             if choose:
-                self.columns_ridge_ = choose_ridge(z, X, y, weights, sizes)
-        found = fit_matrix(z, X, y, weights, ridges(n, k, sizes, self.columns_ridge_), tol)
+                self.columns_ridge_, start = choose_ridge(X[:, :k], X, y, weights, sizes)
+        strengths = ridges(n, k, sizes, self.columns_ridge_)
+        found = fit_matrix(X[:, :k], X, y, weights, strengths, tol, start)
         height = len(kept) if len(sizes) else 0
         self.matrix_ = np.zeros((k + 1 + height, k))
         self.matrix_[: k + 1] = found[: k + 1]
@@ -162,9 +169,21 @@ class StructuredScaling(BaseEstimator):
         return self
 
     def fit_pool(
-        self, p: Floats, y: Places, weights: Floats, *, columns=None, others=(), code=None
-    ) -> tuple[Floats, Floats | None]:
-        """Fit what all classes share; return log-probabilities and the columns' log-odds."""
+        self,
+        p: Floats,
+        y: Places,
+        weights: Floats,
+        *,
+        columns=None,
+        others=(),
+        code=None,
+        effects: bool = False,
+    ) -> Floats:
+        """Fit what all classes share; return what the matrix is multiplied with.
+
+        These are log-probabilities and a constant, with ``effects`` also the columns' log-odds:
+        an array of shape (n, k + 1) or (n, k + 1 + l), whose columns are contiguous.
+        """
         self.classes_ = np.arange(p.shape[1])
         n, k = float(weights.sum()), p.shape[1]
         self.code_ = None if columns is None else code
@@ -173,16 +192,19 @@ class StructuredScaling(BaseEstimator):
         counts = np.bincount(y, weights=weights, minlength=k)
         self.log_prior_ = np.log((counts + 1.0) / (n + k))
         self.floor_ = floor_of(p[weights > 0.0])
-        features, log_odds = self._features(p, columns, others)
+        X = np.empty((k + 1 + (columns.shape[1] if effects else 0), len(p))).T
+        features = self._features(p, columns, others, X[:, k + 1 :])
         if len(features) == 1:
             self.weights_ = np.array([fit_temperature(p, y, weights, self.floor_)])
         else:
-            self.weights_ = fit_weights(features, y, weights, RIDGE)
-        return self._apply(np.empty((0, k)), p, columns, others), log_odds
+            self.weights_ = fit_weights(features.transpose(0, 2, 1), y, weights, RIDGE)
+        pool_features(features, self.weights_, self.share_, X[:, :k].T)
+        X[:, k] = 1.0
+        return X
 
     def pooled_losses(self, p: Floats, y: Places, weights: Floats, **evidence) -> Floats:
         """Return the log-loss of each sample after the first stage: five or six parameters."""
-        z, _ = self.fit_pool(p, y, weights, **evidence)
+        z = self.fit_pool(p, y, weights, **evidence)[:, : p.shape[1]]
         return logsumexp(z, axis=1) - z[np.arange(len(y)), y]
 
     def predict_proba(self, p, *, columns=None, others=()) -> Floats:
@@ -213,33 +235,35 @@ class StructuredScaling(BaseEstimator):
 
     def scale(self, p: Floats, *, columns=None, others=()) -> Floats:
         """Do the same without checks."""
-        return self._apply(self.matrix_, p, columns, others)
-
-    def _apply(self, matrix: Floats, p: Floats, columns, others) -> Floats:
-        """Return scaled probabilities, or log-probabilities before them without a matrix."""
-        sources = np.stack([p, *others]) if others else np.ascontiguousarray(p)[None]
         columns = np.empty((len(p), 0)) if columns is None else np.ascontiguousarray(columns)
-        evidence, out = (sources, columns, *self._sides), np.empty(p.shape)
+        evidence, out = (_stacked(p, others), columns, *self._sides), np.empty(p.shape)
         pool = self.weights_, self.log_prior_, self.floor_, self.share_
-        scale_rows(*evidence, *pool, matrix, out)
+        scale_rows(*evidence, *pool, self.matrix_, out)
         return out
 
-    def _features(self, p: Floats, columns, others) -> tuple[Floats, Floats | None]:
-        """Return the sources (t, n, k) and the log-odds of the columns, if there are any."""
+    def _features(self, p: Floats, columns, others, log_odds: Floats) -> Floats:
+        """Return the sources (t, k, n), and write the columns' log-odds.
+
+        ``log_odds`` (n, l) may have no columns.
+        """
         n, k = p.shape
         width = 0 if columns is None else 3
         alone = width == 0 and len(others) == 0
-        features = np.empty((1 if alone else 2 + len(others) + width, n, k))
-        np.log(np.maximum(p, self.floor_), out=features[0])
-        for feature, other in zip(features[1:], others, strict=False):
-            np.log((1.0 - self.share_) * other + self.share_ / k, out=feature)
+        features = np.empty((1 if alone else 2 + len(others) + width, k, n))
+        sources = _stacked(p, others)
+        describe_sources(sources, self.floor_, self.share_, features)
         if not alone:
-            features[-1] = self.log_prior_
-        if columns is None:
-            return features, None
-        log_odds, first = np.empty(columns.shape), 1 + len(others)
-        describe_columns(columns, *self._sides, log_odds, features[first : first + 3])
-        return features, log_odds
+            features[-1] = self.log_prior_[:, None]
+        if columns is not None:
+            of_columns = features[len(sources) : -1].transpose(0, 2, 1)
+            r = np.ascontiguousarray(columns)
+            describe_columns(r, *self._sides, log_odds, of_columns)
+        return features
+
+
+def _stacked(p: Floats, others) -> Floats:
+    """Return the class probabilities of all sources, (m, n, k)."""
+    return np.stack([p, *others]) if others else np.ascontiguousarray(p)[None]
 
 
 def rows_of_code(code: Code | None, k: int) -> tuple[NDArray[Any], ...]:

@@ -21,6 +21,44 @@ ROWS = 32
 
 
 @fused_kernel
+def describe_sources(sources, floor, share, features):
+    """Write the logarithms of the sources (m, n, k) as the first m features (t, k, n).
+
+    Probabilities of the first source are at least ``floor``. Into the others, a ``share`` of the
+    uniform distribution is mixed.
+    """
+    m, n, k = sources.shape
+    for first in range(0, n, ROWS):
+        rows = min(ROWS, n - first)
+        for i in range(k):
+            for s in range(first, first + rows):
+                features[0, i, s] = logarithm(max(sources[0, s, i], floor))
+            for o in range(1, m):
+                for s in range(first, first + rows):
+                    features[o, i, s] = logarithm((1.0 - share) * sources[o, s, i] + share / k)
+
+
+@fused_kernel
+def pool_features(features, theta, share, z):
+    """Write the pooled log-probabilities z (k, n) of weighted features (t, k, n)."""
+    t, k, n = features.shape
+    width = min(ROWS, n)
+    pooled, sums = np.empty((k, width)), np.empty(width)
+    for first in range(0, n, ROWS):
+        rows = min(ROWS, n - first)
+        for i in range(k):
+            for s in range(rows):
+                pooled[i, s] = 0.0
+            for f in range(t):
+                for s in range(rows):
+                    pooled[i, s] += theta[f] * features[f, i, first + s]
+        _mix(pooled, rows, share, sums)
+        for i in range(k):
+            for s in range(rows):
+                z[i, first + s] = pooled[i, s]
+
+
+@fused_kernel
 def describe_columns(r, start, columns, sides, log_odds, features):
     """Write the log-odds of all columns, and three features of each class.
 
@@ -36,11 +74,12 @@ def describe_columns(r, start, columns, sides, log_odds, features):
     for first in range(0, n, ROWS):
         rows = min(ROWS, n - first)
         _describe(r, first, rows, start, columns, sides, clipped, odds, found, product)
-        for s in range(rows):
-            for b in range(n_columns):
+        for b in range(log_odds.shape[1]):
+            for s in range(rows):
                 log_odds[first + s, b] = odds[b, s]
-            for f in range(3):
-                for i in range(k):
+        for f in range(3):
+            for i in range(k):
+                for s in range(rows):
                     features[f, first + s, i] = found[f, i, s]
 
 

@@ -99,35 +99,38 @@ def _direct(gradient, steps, changes, inner, n_steps, direction):
 
 
 @kernel
-def minimise_matrix(z, X, y, shares, units, tol, v):
-    """Minimise the mean log-loss of softmax(z + M' X), plus v'v, from 0; returns the evaluations.
+def minimise_matrix(z, X, y, shares, units, tol, v, steps, changes, known):
+    """Minimise the mean log-loss of softmax(z + M' X), plus v'v; returns the number of steps.
 
     Samples are columns of z (k, n) and X (d, n). ``v`` (d k,) holds M in units: M = v * units. In
     these, the ridge is the same for all entries and the problem is strongly convex: a step that
-    reduces it enough is a good one.
+    reduces it enough is a good one. The search starts at ``v``. Step j and the change of the
+    gradient along it are in row j modulo the rows of ``steps`` and ``changes``, of which the first
+    ``known`` are steps that others made; they count.
     """
-    size, memory = v.size, 20
+    size, memory = v.size, len(steps)
     M, logits, gradient = np.empty(size), np.empty(z.shape), np.empty(size)
-    there, ahead, direction = np.empty(size), np.empty(size), np.empty(size)
-    steps, changes = np.empty((memory, size)), np.empty((memory, size))
+    there, ahead, direction = v.copy(), np.empty(size), np.empty(size)
     inner = np.empty(memory)
-    for e in range(size):
-        v[e], there[e] = 0.0, 0.0
-    value, slope, length, evaluations, n_steps = np.inf, 0.0, 1.0, 0, -1
-    while n_steps < 500 and length >= 1e-10:
+    for r in range(known):
+        inner[r] = _inner(steps[r], changes[r])
+    value, slope, length, n_steps, started = np.inf, 0.0, 1.0, known, False
+    while n_steps < known + 500 and length >= 1e-10:
         reached = _evaluate(z, X, y, shares, units, there, M, logits, ahead)
-        evaluations += 1
-        if n_steps < 0 or reached <= value + 1e-4 * length * slope:
-            steepest, r = 0.0, max(n_steps, 0) % memory
+        if not started or reached <= value + 1e-4 * length * slope:
+            steepest, r = 0.0, n_steps % memory
             for e in range(size):
-                steps[r, e], changes[r, e] = there[e] - v[e], ahead[e] - gradient[e]
+                if started:
+                    steps[r, e], changes[r, e] = there[e] - v[e], ahead[e] - gradient[e]
                 v[e], gradient[e] = there[e], ahead[e]
                 steepest = max(steepest, abs(gradient[e]))
-            inner[r] = _inner(steps[r], changes[r])
             gain, value = value - reached, reached
+            if started:
+                inner[r] = _inner(steps[r], changes[r])
+                n_steps += 1
+            started = True
             if steepest <= 1e-8 or gain <= tol * max(1.0, value):
                 break
-            n_steps += 1
             _direct(gradient, steps, changes, inner, n_steps, direction)
             slope = _inner(gradient, direction)
             length = 1.0 if n_steps > 0 else min(1.0, 1.0 / np.sqrt(-slope))
@@ -137,4 +140,4 @@ def minimise_matrix(z, X, y, shares, units, tol, v):
             length = max(0.1 * length, min(0.5 * length, -0.5 * slope * length * length / bent))
         for e in range(size):
             there[e] = v[e] + length * direction[e]
-    return evaluations
+    return n_steps
