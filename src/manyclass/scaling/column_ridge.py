@@ -48,14 +48,14 @@ def choose_ridge(
         return COLUMNS_RIDGES[0], None
     known = _take(z, used), _take(X, used), y[used], train[used]
     z, X, y = _take(z, judged), _take(X, judged), y[judged]
-    losses, searches = [], [None]
+    losses, searches, search = [], [], None
     for strength in COLUMNS_RIDGES:
-        strengths = ridges(n, k, sizes, strength)
-        searches.append(search_matrix(*known, strengths, tol=1e-4, start=searches[-1]))
-        logits = z + X @ searches[-1].M
+        search = search_matrix(*known, ridges(n, k, sizes, strength), tol=1e-4, start=search)
+        logits = z + X @ search.M
         losses.append(test[judged] @ (logsumexp(logits, axis=1) - logits[np.arange(len(y)), y]))
+        searches.append(search)
     best = int(np.argmin(losses))
-    return COLUMNS_RIDGES[best], searches[1 + best]
+    return COLUMNS_RIDGES[best], searches[best]
 
 
 def _take(rows: Floats, chosen: Flags) -> Floats:
