@@ -126,10 +126,10 @@ def pool_scores(blocks: ColumnBlocks, chosen: Flags, most: int = 2**20) -> Poole
     step = -(-n_scores // most)
     for block in blocks():
         row, column = np.nonzero(block.usable() & chosen[block.columns])
-        place = block.rows[row] * width + column + block.columns.start
+        place = block.of_entries(block.rows)[row, column] * width + column + block.columns.start
         row, column, place = (part[place % step == 0] for part in (row, column, place))
         f, side = block.scores[row, column], block.sides[row, column]
-        parts.append((place, f, side, block.weights[row]))
+        parts.append((place, f, side, block.of_entries(block.weights)[row, column]))
     place, *pooled = (np.concatenate(part) for part in zip(*parts, strict=True))
     order = np.argsort(place)
     f, side, weight = (part[order] for part in pooled)

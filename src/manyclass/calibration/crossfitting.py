@@ -8,13 +8,19 @@ import numpy as np
 
 from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.weights import class_sizes
-from manyclass.calibration.base import Calibration
+from manyclass.calibration.base import CACHED_ENTRIES, Calibration
 from manyclass.scores.folds import folds_again
-from manyclass.scores.out_of_sample import OutOfSampleScores, split_rows
+from manyclass.scores.out_of_sample import OutOfSampleScores, PackedScores, split_rows
+
+# Share of columns that a class takes part in, up to which the scores of the others are left away
+# before calibrations are fitted again and again. A choice: packing takes the time of one of them.
+FEW = 0.25
 
 
 def calibrate(
-    method: type[Calibration], scores: OutOfSampleScores, weights: Floats | None = None
+    method: type[Calibration],
+    scores: OutOfSampleScores | PackedScores,
+    weights: Floats | None = None,
 ) -> Calibration:
     """Fit a non-decreasing calibration of every column.
 
@@ -83,19 +89,29 @@ def crossfitted_probabilities(
         return rows, otherwise.transform(r, out=r)
     rows = rows[left_out]
     r, numbers = _read(scores, rows), fold_of[rows]
+    few = np.count_nonzero(scores.code) <= FEW * scores.code.size
+    evidence = PackedScores(scores) if few else scores
     for number, test in enumerate(folds):
         places = np.flatnonzero(numbers == number)
         if len(places) > 0:
             others = scores.weights.copy()
             others[test] = 0.0
-            r[places] = calibrate(method, scores, others).transform(r[places])
+            calibration = calibrate(method, evidence, others)
+            for block in split_rows(places, scores.n_columns, CACHED_ENTRIES):
+                r[block] = calibration.transform(r[block])
     return rows, r
 
 
 def _read(scores: OutOfSampleScores, rows: Places) -> Floats:
     """Return scores (m, l), read some rows at a time."""
-    blocks = [scores.of_one_source(block) for block in split_rows(rows, scores.n_columns)]
-    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+    blocks = split_rows(rows, scores.n_columns)
+    if len(blocks) == 1:
+        return scores.of_one_source(rows)
+    out, first = np.empty((len(rows), scores.n_columns)), 0
+    for block in blocks:
+        out[first : first + len(block)] = scores.of_one_source(block)
+        first += len(block)
+    return out
 
 
 def left_out_folds(scores: OutOfSampleScores) -> list[Places]:

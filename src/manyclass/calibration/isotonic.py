@@ -32,9 +32,9 @@ class Isotonic(Calibration):
         self.curves_ = []  # knots and levels of each column: lines are drawn between them
 
     def _fit_block(self, block):
-        weights = plain(block.weights, np.float64)
-        for f, side in zip(block.scores.T, block.sides.T, strict=True):
-            self.curves_.append(_fit(f, plain(side, np.int8), weights))
+        columns = block.scores.T, block.sides.T, block.of_entries(block.weights).T
+        for f, side, weight in zip(*columns, strict=True):
+            self.curves_.append(_fit(f, plain(side, np.int8), plain(weight, np.float64)))
 
     def _fit_empty_columns(self, empty, pooled):
         shared = _fit(*pooled)

@@ -99,7 +99,7 @@ class RobustSigmoid(Sigmoid):
         self.limits_ = np.empty(n_columns)
 
     def _fit_block(self, block):
-        weights = np.minimum(block.weights, HEAVIEST)
+        weights = np.minimum(block.of_entries(block.weights), HEAVIEST)
         limits = median_sizes(block.scores, block.usable(), weights)
         self.limits_[block.columns] = limits
         super()._fit_block(block._replace(scores=compress_tails(block.scores, limits)))
@@ -107,7 +107,8 @@ class RobustSigmoid(Sigmoid):
     def _fit_empty_columns(self, empty, pooled):
         f, side, weight = pooled
         f = f[:, None]
-        limits = median_sizes(f, np.ones(f.shape, dtype=bool), np.minimum(weight, HEAVIEST))
+        weights = np.minimum(weight, HEAVIEST)[:, None]
+        limits = median_sizes(f, np.ones(f.shape, dtype=bool), weights)
         self.limits_[empty] = limits
         super()._fit_empty_columns(empty, (compress_tails(f, limits)[:, 0], side, weight))
 
@@ -121,14 +122,14 @@ def median_sizes(scores: Floats, usable: Flags, weights: Floats) -> Floats:
     A sample of weight two counts as two samples. The result is infinite, which means no
     compression, if a column has no score or if half of its scores are 0.
 
-    Weights must be finite.
+    Weights, those of all scores, must be finite.
     """
     medians = np.full(scores.shape[1], np.inf)
     for column, used in enumerate(usable.T):
         if used.any():
             sizes = np.abs(scores[used, column])
             order = np.argsort(sizes)
-            reached = np.cumsum(weights[used][order])
+            reached = np.cumsum(weights[used, column][order])
             # A little less than one half: rounding errors of the sum must not skip a sample.
             medians[column] = sizes[order[np.searchsorted(reached, (0.5 - 1e-9) * reached[-1])]]
     return np.where(medians > 0, medians, np.inf)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass._lib.arrays import Code, Flags, Floats, Places
+from manyclass._lib.compiled.packing import pack_columns
 from manyclass._lib.row_blocks import row_blocks
 
 
@@ -18,17 +19,21 @@ class ColumnBlock(NamedTuple):
 
     columns: slice
     rows: Places
-    """In ascending order, shape (m,)."""
+    """In ascending order, shape (m,), or those of each column, shape (m, w)."""
     scores: Floats
     """NaN where there is no out-of-sample score, shape (m, w)."""
     sides: Code
     """+1 and -1; 0 where the sample takes no part in the column, shape (m, w)."""
     weights: Floats
-    """Sample weights, shape (m,)."""
+    """Sample weights of the rows, in their shape."""
 
     def usable(self) -> Flags:
         """Return which scores are known and belong to samples with weight that take part."""
-        return ~np.isnan(self.scores) & (self.weights > 0)[:, None] & (self.sides != 0)
+        return ~np.isnan(self.scores) & (self.of_entries(self.weights) > 0) & (self.sides != 0)
+
+    def of_entries(self, of_rows: NDArray) -> NDArray:
+        """Return what is known of each row for each score, shape (m, w)."""
+        return of_rows if of_rows.ndim == 2 else np.broadcast_to(of_rows[:, None], self.sides.shape)
 
 
 ColumnBlocks = Callable[[], Iterable[ColumnBlock]]
@@ -164,6 +169,30 @@ class DenseScores(OutOfSampleScores):
 
     def check_sides(self, classes, *, needed, scaled):
         """Do nothing: rows are left out one by one here, never a whole class."""
+
+
+class PackedScores:
+    """The scores of samples in the columns that they take part in, without gaps.
+
+    For codes with many zeros, this is a small part of all scores, and columns are calibrated
+    several times on it. :class:`OutOfSampleScores` has the meaning of the attributes.
+    """
+
+    def __init__(self, scores: OutOfSampleScores):
+        self.y, self.code, self.weights = scores.y, scores.code, scores.weights
+        self.n_columns = scores.n_columns
+        of_class = np.bincount(self.y, minlength=len(self.code))
+        shape = int((of_class @ (self.code != 0)).max(initial=0)), self.n_columns
+        self._scores, self._sides = np.full(shape, np.nan), np.zeros(shape, dtype=np.int8)
+        self._rows = np.zeros(shape, dtype=np.intp)
+        for block in scores.column_blocks(self.weights):
+            to = (each[:, block.columns] for each in (self._scores, self._sides, self._rows))
+            pack_columns(block.scores, block.sides, block.rows, *to)
+
+    def column_blocks(self, weights: Floats) -> list[ColumnBlock]:
+        """Return all columns as one block, with the rows of each column."""
+        columns = slice(0, self.n_columns)
+        return [ColumnBlock(columns, self._rows, self._scores, self._sides, weights[self._rows])]
 
 
 def split_rows(rows: Places, n_columns: int, entries: int = 2**22) -> list[Places]:

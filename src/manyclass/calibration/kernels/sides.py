@@ -13,11 +13,12 @@ def describe_sides(scores, sides, weights, positive, negative, finite, weighted,
 
     A sample with weight has a score on its positive or negative side, and it is finite; a sample
     with weight takes part; a score is neither 0 nor NaN; a sample takes part, or a score is 0.
+    ``weights`` are those of the rows, or of all scores.
     """
     n, n_columns = scores.shape
     for s in range(n):
-        has_weight = weights[s] > 0.0
         for b in range(n_columns):
+            has_weight = weights[s] > 0.0 if weights.ndim == 1 else weights[s, b] > 0.0
             score, side = scores[s, b], sides[s, b]
             used = has_weight and side != 0
             known = used and not np.isnan(score)

@@ -15,16 +15,20 @@ from manyclass._lib.weights import HEAVIEST
 
 @kernel
 def gather(scores, sides, weights, first, width, f, target, weight, used):
-    """Collect the usable scores of a few neighbouring columns in one pass over the rows."""
+    """Collect the usable scores of a few neighbouring columns in one pass over the rows.
+
+    ``weights`` are those of the rows, or of all scores.
+    """
     for c in range(width):
         used[c] = 0
     for s in range(scores.shape[0]):
-        if weights[s] > 0.0:
+        if weights.ndim == 2 or weights[s] > 0.0:
             for c in range(width):
                 score, side = scores[s, first + c], sides[s, first + c]
-                if side != 0 and not np.isnan(score):
+                w = weights[s] if weights.ndim == 1 else weights[s, first + c]
+                if side != 0 and w > 0.0 and not np.isnan(score):
                     m = used[c]
-                    f[c, m], weight[c, m] = score, min(weights[s], HEAVIEST)
+                    f[c, m], weight[c, m] = score, min(w, HEAVIEST)
                     target[c, m] = 1.0 if side > 0 else 0.0
                     used[c] = m + 1
 
