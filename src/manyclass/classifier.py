@@ -340,7 +340,7 @@ class CoupledBase(Predictions, ABC):
             self.native_ = None
             return
         scaling: Any = plan.scaling
-        self.scaling_ = scaling().fit_checked(**known, **options)
+        self.scaling_ = scaling().fit_checked(**known, **options, n_jobs=self.n_jobs)
         self.report_.set_scaling(self.scaling_, **known)
 
     def _print_report(self) -> None:

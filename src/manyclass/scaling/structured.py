@@ -142,11 +142,13 @@ class StructuredScaling(BaseEstimator):
         code=None,
         tol: float = 0.0,
         choose: bool = True,
+        n_jobs: int | None = None,
     ) -> StructuredScaling:
         """Do the same without checks; y are class indices.
 
         The search for the matrix stops when a step gains less than ``tol`` in log-loss, if that is
         sooner than usual. Unless it is to ``choose``, the column effects get the usual ridge.
+        Threads, of which there are ``n_jobs``, do not change the result.
         """
         n, k = float(weights.sum()), p.shape[1]
         sizes = np.empty(0) if columns is None else _group_sizes(code)
@@ -161,7 +163,7 @@ class StructuredScaling(BaseEstimator):
             if choose:
                 self.columns_ridge_, start = choose_ridge(X[:, :k], X, y, weights, sizes)
         strengths = ridges(n, k, sizes, self.columns_ridge_)
-        found = fit_matrix(X[:, :k], X, y, weights, strengths, tol, start)
+        found = fit_matrix(X[:, :k], X, y, weights, strengths, tol, start, n_jobs)
         height = len(kept) if len(sizes) else 0
         self.matrix_ = np.zeros((k + 1 + height, k))
         self.matrix_[: k + 1] = found[: k + 1]

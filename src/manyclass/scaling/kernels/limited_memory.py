@@ -52,22 +52,35 @@ def _residuals(logits, y, shares):
     return loss
 
 
-@part
-def _evaluate(z, X, y, shares, units, v, M, logits, gradient):
-    """Write the gradient in v; returns the objective. ``M`` and ``logits`` are workspace."""
-    k, n = z.shape
-    for e in range(v.size):
-        M[e] = v[e] * units[e]
-    np.dot(M.reshape(-1, k).T, X, logits)
-    for i in range(k):
-        for s in range(n):
-            logits[i, s] += z[i, s]
-    loss = _residuals(logits, y, shares)
-    np.dot(X, logits.T, gradient.reshape(-1, k))
-    for e in range(v.size):
-        gradient[e] = gradient[e] * units[e] + 2.0 * v[e]
-        loss += v[e] * v[e]
+@kernel
+def evaluate_rows(z, X, y, shares, M, k, first, last, logits, gradient):
+    """Write the gradient of the log-loss of some samples by M; returns the log-loss.
+
+    The samples are one block of z and X: see :func:`minimise_matrix`. ``logits`` is workspace.
+    """
+    d, rows = M.size // k, last - first
+    x, p = X[d * first : d * last].reshape(d, rows), logits[: k * rows].reshape(k, rows)
+    np.dot(M.reshape(d, k).T, x, p)
+    for e in range(k * rows):
+        logits[e] += z[k * first + e]
+    loss = _residuals(p, y[first:last], shares[first:last])
+    np.dot(x, p.T, gradient.reshape(d, k))
     return loss
+
+
+@kernel
+def add_blocks(losses, parts, units, v, gradient):
+    """Write the gradient of the objective from those of all blocks; returns the objective."""
+    value = 0.0
+    for b in range(len(losses)):
+        value += losses[b]
+    for e in range(v.size):
+        total = 0.0
+        for b in range(len(parts)):
+            total += parts[b, e]
+        gradient[e] = total * units[e] + 2.0 * v[e]
+        value += v[e] * v[e]
+    return value
 
 
 @part
@@ -99,45 +112,71 @@ def _direct(gradient, steps, changes, inner, n_steps, direction):
 
 
 @kernel
-def minimise_matrix(z, X, y, shares, units, tol, v, steps, changes, known):
-    """Minimise the mean log-loss of softmax(z + M' X), plus v'v; returns the number of steps.
+def advance(reached, ahead, tol, there, v, gradient, direction, steps, changes, inner, state):
+    """Judge the step to ``there``, whose objective and gradient are known, and go on; True at last.
 
-    Samples are columns of z (k, n) and X (d, n). ``v`` (d k,) holds M in units: M = v * units. In
-    these, the ridge is the same for all entries and the problem is strongly convex: a step that
-    reduces it enough is a good one. The search starts at ``v``. Step j and the change of the
-    gradient along it are in row j modulo the rows of ``steps`` and ``changes``, of which the first
-    ``known`` are steps that others made; they count.
+    ``state`` holds the objective at ``v``, its slope along ``direction``, the length of the step,
+    the number of steps so far, and whether ``v`` has been evaluated.
     """
     size, memory = v.size, len(steps)
-    M, logits, gradient = np.empty(size), np.empty(z.shape), np.empty(size)
-    there, ahead, direction = v.copy(), np.empty(size), np.empty(size)
-    inner = np.empty(memory)
+    value, slope, length, n_steps, started = state[0], state[1], state[2], int(state[3]), state[4]
+    if started == 0.0 or reached <= value + 1e-4 * length * slope:
+        steepest, r = 0.0, n_steps % memory
+        for e in range(size):
+            if started > 0.0:
+                steps[r, e], changes[r, e] = there[e] - v[e], ahead[e] - gradient[e]
+            v[e], gradient[e] = there[e], ahead[e]
+            steepest = max(steepest, abs(gradient[e]))
+        gain = value - reached
+        if started > 0.0:
+            inner[r] = _inner(steps[r], changes[r])
+            n_steps += 1
+        state[0], state[3], state[4] = reached, n_steps, 1.0
+        if steepest <= 1e-8 or gain <= tol * max(1.0, reached):
+            return True
+        _direct(gradient, steps, changes, inner, n_steps, direction)
+        slope = _inner(gradient, direction)
+        length = 1.0 if n_steps > 0 else min(1.0, 1.0 / np.sqrt(-slope))
+    else:
+        # The minimum of the parabola through both values, with the slope here.
+        bent = reached - value - length * slope
+        length = max(0.1 * length, min(0.5 * length, -0.5 * slope * length * length / bent))
+    state[1], state[2] = slope, length
+    for e in range(size):
+        there[e] = v[e] + length * direction[e]
+    return length < 1e-10
+
+
+@kernel
+def begin(v, steps, changes, known):
+    """Return the workspace of a search from ``v`` on: the arguments of :func:`advance`."""
+    inner, state = np.empty(len(steps)), np.array([np.inf, 0.0, 1.0, known, 0.0])
     for r in range(known):
         inner[r] = _inner(steps[r], changes[r])
-    value, slope, length, n_steps, started = np.inf, 0.0, 1.0, known, False
-    while n_steps < known + 500 and length >= 1e-10:
-        reached = _evaluate(z, X, y, shares, units, there, M, logits, ahead)
-        if not started or reached <= value + 1e-4 * length * slope:
-            steepest, r = 0.0, n_steps % memory
-            for e in range(size):
-                if started:
-                    steps[r, e], changes[r, e] = there[e] - v[e], ahead[e] - gradient[e]
-                v[e], gradient[e] = there[e], ahead[e]
-                steepest = max(steepest, abs(gradient[e]))
-            gain, value = value - reached, reached
-            if started:
-                inner[r] = _inner(steps[r], changes[r])
-                n_steps += 1
-            started = True
-            if steepest <= 1e-8 or gain <= tol * max(1.0, value):
-                break
-            _direct(gradient, steps, changes, inner, n_steps, direction)
-            slope = _inner(gradient, direction)
-            length = 1.0 if n_steps > 0 else min(1.0, 1.0 / np.sqrt(-slope))
-        else:
-            # The minimum of the parabola through both values, with the slope here.
-            bent = reached - value - length * slope
-            length = max(0.1 * length, min(0.5 * length, -0.5 * slope * length * length / bent))
+    return v.copy(), v, np.empty(v.size), np.empty(v.size), steps, changes, inner, state
+
+
+@kernel
+def minimise_matrix(z, X, y, shares, units, tol, v, steps, changes, known, ends):
+    """Minimise the mean log-loss of softmax(z + M' X), plus v'v; returns the number of steps.
+
+    z (k, n) and X (d, n) are flat arrays of blocks of samples, one after the other; samples are
+    columns of a block. ``ends`` has the first sample of each block, and n. ``v`` (d k,) holds M in
+    units: M = v * units. In these, the ridge is the same for all entries and the problem is
+    strongly convex: a step that reduces it enough is a good one. The search starts at ``v``. Step
+    j and the change of the gradient along it are in row j modulo the rows of ``steps`` and
+    ``changes``, of which the first ``known`` are steps that others made; they count.
+    """
+    size, k, n_blocks = v.size, z.size // len(y), len(ends) - 1
+    M, logits, ahead = np.empty(size), np.empty(k * (ends[1] - ends[0])), np.empty(size)
+    losses, parts = np.empty(n_blocks), np.empty((n_blocks, size))
+    work = begin(v, steps, changes, known)
+    there, state, done = work[0], work[7], False
+    while not done and state[3] < known + 500:
         for e in range(size):
-            there[e] = v[e] + length * direction[e]
-    return n_steps
+            M[e] = there[e] * units[e]
+        for b in range(n_blocks):
+            losses[b] = evaluate_rows(z, X, y, shares, M, k, ends[b], ends[b + 1], logits, parts[b])
+        reached = add_blocks(losses, parts, units, there, ahead)
+        done = advance(reached, ahead, tol, *work)
+    return int(state[3])
