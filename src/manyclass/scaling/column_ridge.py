@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logsumexp
 
 from manyclass._lib.arrays import Flags, Floats, Places
-from manyclass.scaling.matrix import Search, search_matrix
+from manyclass.scaling.matrix import Search, log_losses, search_matrix
 
 # Ridges of the columns' effects, in units of k l / n, the usual one first: a half left out chooses
 # the second where the columns of weak learners tell more. benchmarks/quality/choices.md has others.
@@ -51,8 +50,7 @@ def choose_ridge(
     losses, searches, search = [], [], None
     for strength in COLUMNS_RIDGES:
         search = search_matrix(*known, ridges(n, k, sizes, strength), tol=1e-4, start=search)
-        logits = z + X @ search.M
-        losses.append(test[judged] @ (logsumexp(logits, axis=1) - logits[np.arange(len(y)), y]))
+        losses.append(test[judged] @ log_losses(z + X @ search.M, y))
         searches.append(search)
     best = int(np.argmin(losses))
     return COLUMNS_RIDGES[best], searches[best]

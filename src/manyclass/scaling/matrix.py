@@ -25,6 +25,13 @@ BLOCK = 512
 LONG = 4_000_000
 
 
+def log_losses(logits: Floats, y: Places) -> Floats:
+    """Return the log-loss of each row of softmax(logits)."""
+    highest = logits.max(axis=1)  # scipy's logsumexp takes ten times as long for a hundred rows
+    total = np.exp(logits - highest[:, None]).sum(axis=1)
+    return np.log(total) + (highest - logits[np.arange(len(y)), y])
+
+
 class Search(NamedTuple):
     """A matrix that was found, and the steps on the way: another search can start from there.
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,7 +26,7 @@ from manyclass.scaling.kernels.features import (
     pool_features,
     scale_rows,
 )
-from manyclass.scaling.matrix import fit_matrix
+from manyclass.scaling.matrix import fit_matrix, log_losses
 from manyclass.scaling.pooling import RIDGE, fit_weights
 from manyclass.scaling.temperature import fit_temperature, floor_of
 
@@ -207,7 +206,7 @@ class StructuredScaling(BaseEstimator):
     def pooled_losses(self, p: Floats, y: Places, weights: Floats, **evidence) -> Floats:
         """Return the log-loss of each sample after the first stage: five or six parameters."""
         z = self.fit_pool(p, y, weights, **evidence)[:, : p.shape[1]]
-        return logsumexp(z, axis=1) - z[np.arange(len(y)), y]
+        return log_losses(z, y)
 
     def predict_proba(self, p, *, columns=None, others=()) -> Floats:
         """Return scaled probabilities.
