@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from manyclass._lib.arrays import Code
 from manyclass._lib.messages import meant, quoted
-from manyclass.codes.checks import check_code, check_integer, check_k, check_size
+from manyclass.codes.checks import all_pairs, check_code, check_integer, check_k, check_size
 from manyclass.codes.random import Seed, dense_random, sparse_random
 from manyclass.codes.trees import ClassTrees, QAry
 
@@ -44,8 +44,7 @@ def one_vs_one(k: int) -> Code:
     """
     k = check_k(k)
     check_size("one-vs-one", k, k * (k - 1) // 2, _SMALLER)
-    lower, higher = np.triu_indices(k, 1)
-    column = np.arange(lower.size)
+    lower, higher, column = all_pairs(k)
     code = np.zeros((k, lower.size), dtype=np.int8)
     code[lower, column] = 1
     code[higher, column] = -1

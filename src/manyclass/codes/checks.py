@@ -144,7 +144,7 @@ def pair_columns(code: Code) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | Non
     k, n_columns = code.shape
     if n_columns != k * (k - 1) // 2:
         return None
-    first, second, columns = _all_pairs(k)
+    first, second, columns = all_pairs(k)
     # The most frequent case has a fast path.
     in_order = (code[first, columns] == 1).all() and (code[second, columns] == -1).all()
     if in_order and np.count_nonzero(code) == 2 * n_columns:
@@ -160,7 +160,7 @@ def pair_columns(code: Code) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | Non
 
 
 @lru_cache(maxsize=4)
-def _all_pairs(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+def all_pairs(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
     """Return both classes of all pairs, and their numbers. They take as long as coupling a row."""
     first, second = np.triu_indices(k, 1)
     return first, second, np.arange(len(first))
