@@ -8,6 +8,7 @@ copies its support vectors at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -55,12 +56,16 @@ def by_class(
     """Yield the support vectors of each class, and their rows of the coefficients."""
     support = support[np.argsort(y[support], kind="stable")]
     ends = np.searchsorted(y[support], np.arange(k + 1))
-    ordered = duals[support]  # once: each slice of a sparse array takes as long as a small machine
+    begin, sizes = duals.indptr[support], np.diff(duals.indptr)[support]
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(begin.dtype)
+    entries = np.repeat(begin - starts[:-1], sizes) + np.arange(starts[-1])
+    data, indices = duals.data[entries], duals.indices[entries]
     for first, last in pairwise(ends.tolist()):
-        start = ordered.indptr[first : last + 1]
-        part = slice(start[0], start[-1])
-        rows = ordered.data[part], ordered.indices[part], start - start[0]
-        yield support[first:last], csr_array(rows, shape=(last - first, duals.shape[1]))
+        part, start = slice(starts[first], starts[last]), starts[first : last + 1]
+        rows = copy(duals)  # to make a sparse array, or a slice of one, takes ten times as long
+        rows.resize(last - first, duals.shape[1])
+        rows.data, rows.indices, rows.indptr = data[part], indices[part], start - start[0]
+        yield support[first:last], rows
 
 
 @dataclass(frozen=True)
