@@ -65,7 +65,8 @@ class BinnedNaiveBayes(NaiveBayesBase):
     -----
     Missing values (NaN, None, pandas' NA) are ignored in ``fit`` and in prediction: the
     attribute adds nothing for that sample. So are categories that did not occur in ``fit``. If
-    a file marks missing values in another way, such as ``?``, convert them when reading.
+    a file marks missing values in another way, convert them when reading, as in
+    ``pandas.read_csv(path, na_values="?")``; otherwise the mark is a category.
 
     References
     ----------
