@@ -52,10 +52,8 @@ class BinnedNaiveBayes(NaiveBayesBase):
         Categories seen; None for a numeric attribute.
     is_categorical_ : bool ndarray of shape (n_features,)
         Which columns are categorical.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of str
-        Names of the features, where X has them.
+    n_features_in_, feature_names_in_
+        Number of features seen in ``fit``, and their names if X has them.
 
     See Also
     --------

@@ -155,10 +155,8 @@ class PairwiseNeighbors(BinaryMixin, BaseEstimator):
         Factor that turns the evidence into log-odds.
     classes_ : ndarray of shape (2,)
         The class labels.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of str
-        Names of the features, where X has them.
+    n_features_in_, feature_names_in_
+        Number of features seen in ``fit``, and their names if X has them.
 
     See Also
     --------

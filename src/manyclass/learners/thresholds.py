@@ -119,10 +119,8 @@ class ThresholdOptimized(RoutingMixin, BinaryMixin, BaseEstimator):
         The threshold t.
     classes_ : ndarray of shape (2,)
         The class labels; d(x) > t predicts the second.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of str
-        Names of the features, where X has them.
+    n_features_in_, feature_names_in_
+        Number of features seen in ``fit``, and their names if X has them.
 
     See Also
     --------

@@ -105,10 +105,8 @@ class KernelLogisticRegression(BinaryMixin, BaseEstimator):
         The kernel, with ``gamma`` resolved to a number.
     n_iter_ : int
         Newton steps.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of str
-        Names of the features, where X has them.
+    n_features_in_, feature_names_in_
+        Number of features seen in ``fit``, and their names if X has them.
 
     See Also
     --------
