@@ -525,8 +525,8 @@ class TestReport:
 
 # CoupledClassifier() and CoupledSVC() have all checks in test_contracts and test_svm.
 @checks_in_turn(
-    [CoupledClassifier(code="native")],
     [
+        CoupledClassifier(code="native"),
         CoupledClassifier(GaussianNB(), code="native"),
         CoupledClassifier(LinearSVC(), code="native", scaling="temperature"),
         CoupledClassifier(with_native=False),

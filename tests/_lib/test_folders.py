@@ -65,7 +65,7 @@ def test_shared_caches_are_not_used(tmp_path):
     program = (
         "import numpy as np, manyclass.calibration.kernels.curves as m, warnings\n"
         "from manyclass import couple\n"
-        "print(couple(np.array([[0.9, 0.8, 0.6]]), code='one-vs-one').sum())"
+        "print(couple(np.array([[0.9, 0.8, 0.6]]), code='one-vs-one', rule='pkpd').sum())"
     )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(shared), "NUMBA_OPT": "0"}
     done = subprocess.run(

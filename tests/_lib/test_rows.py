@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -269,8 +270,10 @@ TERNARY = [[1, 1, -1, 0], [1, -1, 0, 1], [-1, 0, 1, 1], [-1, 1, 1, -1], [0, -1, 
 
 
 class TestMemory:
-    @pytest.mark.parametrize("layout", ["csr", "csc", "wide csc", "C", "F"])
-    @pytest.mark.parametrize("code", CODES)
+    @pytest.mark.parametrize(
+        ("layout", "code"),
+        [*product(["csr", "csc", "C", "F"], CODES), ("wide csc", "one-vs-one")],
+    )
     def test_never_more_than_a_copy(self, layout, code):
         k = CODES[code]
         dense = layout in ("C", "F")

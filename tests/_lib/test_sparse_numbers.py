@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from all_pairs import all_pairs
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression, SGDClassifier
@@ -39,9 +40,7 @@ def of_numbers(form, dtype):
     return known
 
 
-@pytest.mark.parametrize("dtype", ["f2", ">f2", "g", "O"])
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", COUPLED)
+@all_pairs(dtype=["f2", ">f2", "g", "O"], form=FORMS, name=list(COUPLED))
 def test_as_of_float64(dtype, form, name):
     X, model = of_numbers(form, dtype), COUPLED[name]
     expected = model.fit(D if name == "machines" else sparse.csr_array(D), Y).predict(D)
@@ -62,9 +61,7 @@ def test_partial_fits(dtype, form):
     assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("dtype", ["f2", "O"])
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", BINARY)
+@all_pairs(dtype=["f2", "O"], form=FORMS, name=list(BINARY))
 def test_learners(dtype, form, name):
     X, y, model = of_numbers(form, dtype), Y > 0, BINARY[name]
     expected = model.fit(sparse.csr_array(D), y).predict(sparse.csr_array(D))

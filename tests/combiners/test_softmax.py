@@ -861,7 +861,7 @@ class TestInAClassifier:
         CoupledClassifier(LogisticRegression(), combiner="softmax-simplified", cv=2),
         CoupledClassifier(LogisticRegression(), combiner=Softmax(C=1.0), code="one-vs-rest", cv=2),
         CoupledClassifier(LogisticRegression(), combiner="softmax", cv=3),
-        CoupledClassifier(SVC(), combiner="softmax", code="one-vs-rest", cv=3),
+        CoupledClassifier(SVC(), combiner=Softmax(C=1.0), cv=3),
     ],
 )
 def test_scikit_learn_checks(estimator, check):

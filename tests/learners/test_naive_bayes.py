@@ -11,7 +11,7 @@ import naive_boosting
 import numpy as np
 import pandas as pd
 import pytest
-from all_pairs import checks_in_turn
+from all_pairs import all_pairs, checks_in_turn
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -488,7 +488,10 @@ class BinnedAnew(BinnedNaiveBayes):
     pass
 
 
-@pytest.mark.parametrize("pair", [(BoostedNaiveBayes, ReadAnew), (BinnedNaiveBayes, BinnedAnew)])
+PAIRS = [(BoostedNaiveBayes, ReadAnew), (BinnedNaiveBayes, BinnedAnew)]
+each_pair = pytest.mark.parametrize("pair", PAIRS)
+
+
 class TestFramesAreReadOnce:
     """Reading a frame once for all columns gives the same models as once per column."""
 
@@ -502,17 +505,18 @@ class TestFramesAreReadOnce:
         frame["rare"] = np.where(np.arange(60) == 5, "once", "often")  # absent from a fold
         return frame.astype(dtypes)
 
-    @pytest.mark.parametrize(
-        "dtypes",
-        [
+    @all_pairs(
+        dtypes=[
             {},
             {"count": "category", "colour": "category", "rare": "category"},
             {"x": "Float64", "count": "Int64", "colour": "string", "truth": "boolean"},
             {"x": np.float32, "answer": "category"},
         ],
+        code=["one-vs-one", "one-vs-rest"],
+        pair=PAIRS,
     )
-    @pytest.mark.parametrize(("weighted", "code"), [(True, "one-vs-one"), (False, "one-vs-rest")])
-    def test_nothing_else_changes(self, weighted, code, dtypes, pair):
+    def test_nothing_else_changes(self, dtypes, code, pair):
+        weighted = code == "one-vs-one"
         frame, weights = self.frame(**dtypes), np.arange(60.0) % 4 if weighted else None
         new = frame[::-1].astype({"colour": object})
         new.iloc[:3, 2] = ["never", "seen", None]
@@ -530,6 +534,7 @@ class TestFramesAreReadOnce:
             assert_array_equal(one.feature_log_prob_, other.feature_log_prob_)
             assert_array_equal(one.predict_proba(new), other.predict_proba(new))
 
+    @each_pair
     def test_once_for_all_columns(self, pair, monkeypatch):
         read = []
         monkeypatch.setattr(_binned_bayes, "read_table", lambda X: read.append(1) or read_table(X))
@@ -538,6 +543,7 @@ class TestFramesAreReadOnce:
         model.predict_proba(self.frame())
         assert len(read) == 2
 
+    @each_pair
     def test_columns_in_another_order_or_of_another_name_are_refused(self, pair):
         frame = self.frame()
         model = CoupledClassifier(pair[0](), cv=None).fit(frame, self.y)
@@ -546,6 +552,7 @@ class TestFramesAreReadOnce:
                 with pytest.raises(ValueError, match="feature names"):
                     ask(other)
 
+    @each_pair
     def test_invalid_frames_raise_the_same_errors(self, pair):
         model = CoupledClassifier(pair[0](categorical_features=[2]), cv=None)
         with pytest.raises(ValueError, match="column 'answer' of X is taken as numeric"):

@@ -102,12 +102,6 @@ def test_votes_are_shares_and_no_probabilities():
 # -- scikit-learn's checks -------------------------------------------------------------
 
 
-BY_CODE = {  # methods with the same code take turns: every check meets every code
-    part: [duan(name) for name, method in DUAN.items() if method.code == part]
-    for part in dict.fromkeys(method.code for method in DUAN.values())
-}
-
-
-@checks_in_turn(*BY_CODE.values(), expected_failed_checks=lambda model: {})
+@checks_in_turn([duan(name) for name in DUAN], expected_failed_checks=lambda model: {})
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from functools import cache
 from itertools import product
 
 import naive_search
@@ -595,7 +596,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 IRIS = load_iris(return_X_y=True)
-DIGITS = tuple(array[:150] for array in load_digits(return_X_y=True))
+DIGITS = tuple(array[:150] for array in load_digits(n_class=5, return_X_y=True))
 MODELS = {
     "SVC": CoupledClassifier(SVC(gamma=0.001), cv=2, scaling=None),
     "CoupledSVC": CoupledSVC(gamma=0.001, scaling=None),
@@ -799,9 +800,12 @@ class TestRuleScorer:
             assert_array_equal(one[f"mean_test_{rule}_{metric}"], two[f"mean_test_{rule}_{metric}"])
 
 
-class TestRuleScorerErrors:
-    plain = CoupledClassifier(LogisticRegression(), scaling=None, cv=2).fit(X, y)
+@cache  # not fitted when the file is read: each process reads all files
+def plain_model():
+    return CoupledClassifier(LogisticRegression(), scaling=None, cv=2).fit(X, y)
 
+
+class TestRuleScorerErrors:
     @pytest.mark.parametrize(
         ("scorer", "message"),
         [
@@ -820,7 +824,7 @@ class TestRuleScorerErrors:
     )
     def test_bad_arguments(self, scorer, message):
         with pytest.raises(ValueError, match=re.escape(message)):
-            scorer(self.plain, X, y)
+            scorer(plain_model(), X, y)
 
     def test_decoders_have_no_probabilities_to_couple(self):
         model = CoupledSVC(combiner="max-wins", scaling=None).fit(X, y)
@@ -842,7 +846,7 @@ class TestRuleScorerErrors:
             with pytest.raises(
                 ValueError, match=f"'{rule.key}' learns from the training set: search"
             ):
-                RuleScorer([rule])(self.plain, X, y)
+                RuleScorer([rule])(plain_model(), X, y)
 
     @pytest.mark.parametrize("wrap", [lambda model: model, make_pipeline])
     def test_other_estimators(self, wrap):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted
@@ -38,7 +41,24 @@ def check_two(classes: NDArray, name: str, *, weighed: bool = False) -> None:
 
 
 class BinaryMixin(ClassifierMixin):
-    """Labels and probabilities of a binary learner, from its ``decision_function``."""
+    """Labels and probabilities of a binary learner, from its log-odds."""
+
+    _log_odds: Callable[[Any], Floats]
+
+    def decision_function(self, X) -> Floats:
+        """Return the log-odds of the second class.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
+            Samples, as ``fit`` takes them.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        return self._log_odds(X)
 
     def predict(self, X) -> NDArray:
         """Return the more probable class of each row, and the first in a tie.
@@ -69,7 +89,12 @@ class BinaryMixin(ClassifierMixin):
             Columns in the order of ``classes_``.
         """
         f = self.decision_function(X)
-        return np.column_stack([expit(-f), expit(f)])
+        p = np.column_stack([expit(-f), expit(f)])
+        # Very close to 0 both are 0.5; the predicted class must be more probable.
+        level = (f > 0) & (p[:, 1] <= p[:, 0])
+        above_half = np.nextafter(0.5, 1.0)
+        p[level] = 1.0 - above_half, above_half
+        return p
 
     def predict_log_proba(self, X) -> Floats:
         """Return the logarithms of the probabilities, without underflow.

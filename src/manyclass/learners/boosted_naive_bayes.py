@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.arrays import Floats
 from manyclass._lib.unchanged_on_error import unchanged_on_error
@@ -35,19 +34,8 @@ class BoostedNaiveBayes(BinaryMixin, NaiveBayesBase):
     n_rounds : int, default=10
         Rounds of boosting. It stops before a round with e >= 1/2, and after one with
         e = 0. If the first round has e >= 1/2, its h is used: plain naive Bayes.
-    n_bins : int, default=10
-        Number of bins of equal width for each numeric attribute, between the minimum and
-        the maximum in ``fit``. Values outside belong to the first or the last bin.
-    smoothing : float, default=1.0
-        Added to the weight of each cell; 1 counts as one sample (Laplace smoothing).
-    categorical_features : "from_dtype", array-like, bool or None, default="from_dtype"
-        Which columns are categorical. Each category is a cell.
-
-        - "from_dtype": columns of dtype category, string or bool, and columns of Python
-          objects unless all non-missing training values are numbers.
-        - array-like: a mask with one bool per column, or indices of columns, or
-          their names if X has names.
-        - ``True``: all columns; ``None`` or ``False``: no column, all must be numbers.
+    n_bins, smoothing, categorical_features
+        As in :class:`BinnedNaiveBayes`.
 
     Attributes
     ----------
@@ -62,19 +50,8 @@ class BoostedNaiveBayes(BinaryMixin, NaiveBayesBase):
     feature_log_prob_ : ndarray of shape (n_rounds_, 2, cells)
         Logarithm of the estimates. The cells of attribute j are
         ``cell_offsets_[j]`` to ``cell_offsets_[j + 1]``.
-    cell_offsets_ : ndarray of shape (n_features + 1,)
-        First cell of each attribute, and the total number of cells.
-    bin_edges_ : list of n_features arrays or None
-        Edges of the bins; None for a categorical attribute. A constant attribute has one
-        bin, and an attribute that is always missing has none.
-    categories_ : list of n_features arrays or None
-        Categories seen; None for a numeric attribute.
-    is_categorical_ : bool ndarray of shape (n_features,)
-        Which columns are categorical.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of str
-        Names of the features, where X has them.
+    cell_offsets_, bin_edges_, categories_, is_categorical_, n_features_in_, feature_names_in_
+        As in :class:`BinnedNaiveBayes`.
 
     See Also
     --------
@@ -83,10 +60,7 @@ class BoostedNaiveBayes(BinaryMixin, NaiveBayesBase):
 
     Notes
     -----
-    Missing values (NaN, None, pandas' NA) are ignored in ``fit`` and in prediction: the
-    attribute adds nothing for that sample. So are categories that did not occur in ``fit``. If
-    a file marks missing values in another way, convert them when reading, as in
-    ``pandas.read_csv(path, na_values="?")``; otherwise the mark is a category.
+    Missing values and new categories are ignored as by :class:`BinnedNaiveBayes`.
 
     The weights of each round sum to the sum of ``sample_weight``, or to the number of samples,
     and not to 1. So smoothing has the same effect in every round.
@@ -155,23 +129,12 @@ class BoostedNaiveBayes(BinaryMixin, NaiveBayesBase):
         check_two(classes, type(self).__name__)
         check_two(classes[shares > 0], type(self).__name__, weighed=True)
 
-    def decision_function(self, X):
-        """Return the log-odds of the second class.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        check_is_fitted(self)
+    def _log_odds(self, X) -> Floats:
         table = self._read(X, reset=False)
         evidence = np.diff(self.feature_log_prob_, axis=1)[:, 0].T
         log_odds = np.diff(self.class_log_prior_)[:, 0] + self.bins_.dot(table, evidence)
         if self.betas_[0] >= 1:
-            total = log_odds[:, 0]
+            total: Floats = log_odds[:, 0]
         else:  # (2 rho - 1) sum_t log(1/b_t) = sum_t (2 h_t - 1) log(1/b_t), 2 h - 1 = tanh
             total = -(np.tanh(log_odds / 2) * np.log(self.betas_)).sum(axis=1)
         even = 4 * np.finfo(np.float64).eps  # below it both probabilities round to 0.5

@@ -52,10 +52,8 @@ class BinnedNaiveBayes(NaiveBayesBase):
         Categories seen; None for a numeric attribute.
     is_categorical_ : bool ndarray of shape (n_features,)
         Which columns are categorical.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of str
-        Names of the features, where X has them.
+    n_features_in_, feature_names_in_
+        Number of features seen in ``fit``, and their names if X has them.
 
     See Also
     --------
@@ -65,7 +63,8 @@ class BinnedNaiveBayes(NaiveBayesBase):
     -----
     Missing values (NaN, None, pandas' NA) are ignored in ``fit`` and in prediction: the
     attribute adds nothing for that sample. So are categories that did not occur in ``fit``. If
-    a file marks missing values in another way, such as ``?``, convert them when reading.
+    a file marks missing values in another way, convert them when reading, as in
+    ``pandas.read_csv(path, na_values="?")``; otherwise the mark is a category.
 
     References
     ----------

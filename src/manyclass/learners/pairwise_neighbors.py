@@ -17,7 +17,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from manyclass._lib.arrays import Floats, Places
 from manyclass._lib.messages import quoted
@@ -155,10 +155,8 @@ class PairwiseNeighbors(BinaryMixin, BaseEstimator):
         Factor that turns the evidence into log-odds.
     classes_ : ndarray of shape (2,)
         The class labels.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of str
-        Names of the features, where X has them.
+    n_features_in_, feature_names_in_
+        Number of features seen in ``fit``, and their names if X has them.
 
     See Also
     --------
@@ -277,18 +275,7 @@ class PairwiseNeighbors(BinaryMixin, BaseEstimator):
         self.n_neighbors_ = int(candidates[columns[best]])
         self.loo_error_ = float(errors.min() / self._n_of_class.sum())
 
-    def decision_function(self, X):
-        """Return the log-odds of the second class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        check_is_fitted(self, "slope_")
+    def _log_odds(self, X) -> Floats:
         X = self._check_rows(X, reset=False)
         return self.slope_ * self._measure(self._nearest(X, self.n_neighbors_))
 

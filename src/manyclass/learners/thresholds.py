@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import get_tags, indexable
-from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.arrays import FARTHEST, Floats, Places
 from manyclass._lib.messages import quoted, some_quoted, warn
@@ -120,10 +119,8 @@ class ThresholdOptimized(RoutingMixin, BinaryMixin, BaseEstimator):
         The threshold t.
     classes_ : ndarray of shape (2,)
         The class labels; d(x) > t predicts the second.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of str
-        Names of the features, where X has them.
+    n_features_in_, feature_names_in_
+        Number of features seen in ``fit``, and their names if X has them.
 
     See Also
     --------
@@ -239,39 +236,10 @@ class ThresholdOptimized(RoutingMixin, BinaryMixin, BaseEstimator):
             return 0.0
         return best_threshold(sides[rows], logits, weight[rows], self.criterion)
 
-    def decision_function(self, X):
-        """Return the shifted logit d(x) - t of the second class.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        check_is_fitted(self, "threshold_")
+    def _log_odds(self, X) -> Floats:
+        """Return the shifted logit d(x) - t."""
         X = check_any_rows(self, X, reset=False)
         return _logit(self.estimator_, X, self._is_logit) - self.threshold_
-
-    def predict_proba(self, X):
-        """Return the class probabilities of the shifted logit.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, 2)
-        """
-        shifted = self.decision_function(X)
-        p = expit(np.column_stack([-shifted, shifted]))
-        # Very close to the threshold both are 0.5; the predicted class must be more probable.
-        level = (shifted > 0) & (p[:, 1] <= p[:, 0])
-        above_half = np.nextafter(0.5, 1.0)
-        p[level] = 1.0 - above_half, above_half
-        return p
 
     def _base_estimator(self):
         return LogisticRegression() if self.estimator is None else self.estimator

@@ -182,24 +182,12 @@ class CodeMatrixDisplay:
             Entries -1, 0 and +1. It need not be usable: the picture may show why.
         classes : sequence of k labels, optional
             Names of the classes; their numbers when omitted.
-        name : str, optional
-            Title of the picture.
-        ax : matplotlib Axes, optional
-            Axes to draw on; those of a new figure when omitted.
-        **kwargs : dict
+        name, ax, **kwargs
             For :meth:`plot`.
 
         Returns
         -------
         display : CodeMatrixDisplay
-
-        Examples
-        --------
-        >>> from manyclass import codes
-        >>> from manyclass.plot import CodeMatrixDisplay
-        >>> code = codes.sparse_random(10, n_draws=100, random_state=0)
-        >>> CodeMatrixDisplay.from_code(code)  # doctest: +SKIP
-        <manyclass.plot.code_matrix.CodeMatrixDisplay object at ...>
         """
         drawing.require_matplotlib(f"{cls.__name__}.from_code")
         matrix = as_ternary(code)
@@ -217,11 +205,7 @@ class CodeMatrixDisplay:
         ----------
         estimator : CoupledClassifier, CoupledSVC, or a pipeline that ends with one
             Fitted: its ``code_`` is drawn, its ``classes_`` are the names.
-        name : str, optional
-            Title of the picture.
-        ax : matplotlib Axes, optional
-            Axes to draw on; those of a new figure when omitted.
-        **kwargs : dict
+        name, ax, **kwargs
             For :meth:`plot`.
 
         Returns

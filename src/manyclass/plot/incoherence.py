@@ -160,27 +160,12 @@ class IncoherenceDisplay:
             True labels.
         sample_weight : array-like of shape (n,), optional
             Sample weights; equal when omitted.
-        name : str, optional
-            Title; none when omitted.
-        ax : matplotlib Axes, optional
-            Axes to draw on; those of a new figure when omitted.
-        **kwargs : dict
+        name, ax, **kwargs
             For :meth:`plot`.
 
         Returns
         -------
         display : IncoherenceDisplay
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> from manyclass import CoupledClassifier
-        >>> from manyclass.plot import IncoherenceDisplay
-        >>> from sklearn.svm import SVC
-        >>> X, y = load_wine(return_X_y=True)
-        >>> model = CoupledClassifier(SVC()).fit(X[::2], y[::2])
-        >>> IncoherenceDisplay.from_estimator(model, X[1::2], y[1::2])  # doctest: +SKIP
-        <manyclass.plot.incoherence.IncoherenceDisplay object at ...>
         """
         drawing.require_matplotlib(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
@@ -226,11 +211,7 @@ class IncoherenceDisplay:
             Whether the predicted label is right.
         sample_weight : array-like of shape (n,), optional
             Sample weights; equal when omitted.
-        name : str, optional
-            Title; none when omitted.
-        ax : matplotlib Axes, optional
-            Axes to draw on; those of a new figure when omitted.
-        **kwargs : dict
+        name, ax, **kwargs
             For :meth:`plot`.
 
         Returns

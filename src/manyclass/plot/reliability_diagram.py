@@ -264,27 +264,12 @@ class ReliabilityDisplay:
             As in :meth:`from_predictions`.
         name : str, optional
             Name for the legend; the class of the estimator when omitted.
-        ax : matplotlib Axes, optional
-            Axes to draw on; those of a new figure when omitted.
-        **kwargs : dict
+        ax, **kwargs
             For :meth:`plot`.
 
         Returns
         -------
         display : ReliabilityDisplay
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> from sklearn.svm import SVC
-        >>> from manyclass import CoupledClassifier
-        >>> from manyclass.plot import ReliabilityDisplay
-        >>> X, y = load_wine(return_X_y=True)
-        >>> model = CoupledClassifier(SVC()).fit(X[::2], y[::2])
-        >>> ReliabilityDisplay.from_estimator(
-        ...     model, X[1::2], y[1::2], per_class=True
-        ... )  # doctest: +SKIP
-        <manyclass.plot.reliability_diagram.ReliabilityDisplay object at ...>
         """
         drawing.require_matplotlib(f"{cls.__name__}.from_estimator")
         return cls.from_predictions(
@@ -351,11 +336,7 @@ class ReliabilityDisplay:
             Sample weights; equal when omitted. The intervals use the effective number of samples
             in a bin, which does not depend on the scale of the weights: a weight is the importance
             of a sample, not a number of copies.
-        name : str, optional
-            Name of the classifier, for the legend.
-        ax : matplotlib Axes, optional
-            Axes to draw on; those of a new figure when omitted.
-        **kwargs : dict
+        name, ax, **kwargs
             For :meth:`plot`.
 
         Returns

@@ -135,12 +135,8 @@ class ScoreSurfaceDisplay:
         Parameters
         ----------
         estimator : CoupledSVCCV, or a Pipeline that ends in one
-        name : str, optional
-            Title of the picture.
-        ax : matplotlib Axes, optional
-            Axes to draw on; those of a new figure when omitted.
-        **kwargs : dict
-            For :meth:`matplotlib.axes.Axes.imshow`.
+        name, ax, **kwargs
+            For :meth:`plot`.
 
         Returns
         -------

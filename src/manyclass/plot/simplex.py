@@ -209,26 +209,12 @@ class SimplexDisplay:
             True labels.
         class_names : sequence of 3 str, optional
             Names of the classes, in the order of ``classes_``; their labels when omitted.
-        name : str, optional
-            Title; none when omitted.
-        ax : matplotlib Axes, optional
-            Axes to draw on; those of a new figure when omitted.
-        **kwargs : dict
+        name, ax, **kwargs
             For :meth:`plot`.
 
         Returns
         -------
         display : SimplexDisplay
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from manyclass import CoupledSVC
-        >>> from manyclass.plot import SimplexDisplay
-        >>> X, y = load_iris(return_X_y=True)
-        >>> model = CoupledSVC().fit(X[::2], y[::2])
-        >>> SimplexDisplay.from_estimator(model, X[1::2], y[1::2])  # doctest: +SKIP
-        <manyclass.plot.simplex.SimplexDisplay object at ...>
         """
         drawing.require_matplotlib(f"{cls.__name__}.from_estimator")
         p = drawing.probabilities_of(estimator, X)
@@ -262,11 +248,7 @@ class SimplexDisplay:
             labels of `y_true` when omitted.
         class_names : sequence of 3 str, optional
             Names of the classes, in the order of the columns; their labels when omitted.
-        name : str, optional
-            Title; none when omitted.
-        ax : matplotlib Axes, optional
-            Axes to draw on; those of a new figure when omitted.
-        **kwargs : dict
+        name, ax, **kwargs
             For :meth:`plot`.
 
         Returns
@@ -317,11 +299,7 @@ class SimplexDisplay:
             The number of parts of each side of the grid.
         class_names : sequence of 3 str, optional
             Names of the classes; their numbers when omitted.
-        name : str, optional
-            Title; none when omitted.
-        ax : matplotlib Axes, optional
-            Axes to draw on; those of a new figure when omitted.
-        **kwargs : dict
+        name, ax, **kwargs
             For :meth:`plot`.
 
         Returns

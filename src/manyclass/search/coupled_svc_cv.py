@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from joblib import cpu_count, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.svm import SVC
 
 from manyclass._lib.arrays import Floats
+from manyclass._lib.interrupts import count_threads
 from manyclass.banks.limits import Limits
 from manyclass.banks.svm.fit import gamma_of
 from manyclass.calibration.evidence import Evidence
@@ -202,10 +202,9 @@ class CoupledSVCCV(CoupledSVC):
         The machines of a point are fitted in threads. Meanwhile earlier points are judged, in
         ``n_jobs`` threads too.
         """
-        scores, n_jobs = np.full((len(gammas), len(Cs)), np.nan), 1
+        scores = np.full((len(gammas), len(Cs)), np.nan)
+        n_jobs = count_threads(self.n_jobs, scores.size)
         equal: list[tuple[Point, Point]] = []
-        if self.n_jobs is not None:
-            n_jobs = min(effective_n_jobs(self.n_jobs), cpu_count())
 
         def judge(point: Point, left_out) -> None:
             evidence = Evidence(left_out, None, lambda values: self._combine(values).values)

@@ -81,8 +81,9 @@ class TestScoresAmongNear:
         rows = kernel_rows(problems.source, problems.members, np.empty(400 * 400))
         a, places = problems.a, np.flatnonzero(problems.a)
         given = side, np.full(400, 100.0), a, problems.g, problems.intercept[0], places
-        rests, limits = np.zeros(len(places)), (1e-7, 10**6, 7)  # blocks of seven machines
-        found, steps = scores_among_near(rows, *given, rests, *limits, 0)
+        # Blocks of seven machines. All limits are given: fewer would compile the function again.
+        rests, limits = np.zeros(len(places)), (1e-7, 10**6, 7, 0, 2**23)
+        found, steps = scores_among_near(rows, *given, rests, *limits)
         known = ~np.isnan(found)
         if kernel == "linear":  # most samples are near
             assert not known.any()
@@ -127,7 +128,8 @@ class TestLeaveOneOut:
         X, y = circles[0][:200], circles[1][:200]
         params = {"C": 100.0, "gamma": 2.0, "tol": 1e-5}
         bank, side = fitted(X, y, **params)
-        scores = bank.leave_one_out(X, y, np.array([[-1], [1]]), np.ones(200))[:, 0]
+        code = np.array([[-1], [1]], dtype=np.int8)
+        scores = bank.leave_one_out(X, y, code, np.ones(200))[:, 0]
         problems = bank.training.problems
         a, support = problems.a, np.flatnonzero(problems.a)
         rows = kernel_rows(problems.source, support, np.empty(2 * len(support)))

@@ -595,7 +595,7 @@ def test_later_changes_of_the_data_do_not_matter():
 def test_blocks_of_rows():
     model = KernelLogisticRegression().fit(X, TWO)
     expected = model.decision_function(X_new)
-    assert_allclose(model._margins(X_new, block_entries=7 * 60), expected, atol=1e-12)
+    assert_allclose(model._log_odds(X_new, block_entries=7 * 60), expected, atol=1e-12)
     assert_allclose(model.decision_function(X_new[:1]), expected[:1], atol=1e-12)
 
 

@@ -91,7 +91,11 @@ class KullbackLeibler(CouplingRule):
             return lambda r, p, steps, converged: newton(canonical(r), p, steps, converged)
         rest = rest_reader(code)
         if rest is not None:
-            return _rest_solver(*rest, weights, int(self.max_iter))
+            (canonical, order), most = rest, int(self.max_iter)
+            weights = weights[order]
+            return lambda r, p, iterations, converged: couple_rest_kl(
+                canonical(r), weights, most, p, iterations, converged
+            )
         if codes.is_dense(code):
             n_starts = 1
         rng = check_random_state(self.random_state)
@@ -101,14 +105,6 @@ class KullbackLeibler(CouplingRule):
         return lambda r, p, iterations, converged: couple_kl(
             r, weights, *lists, n_starts, more, tol, max_iter, p, iterations, converged
         )
-
-
-def _rest_solver(canonical, order, weights, max_iter):
-    """Return the solver of :class:`KullbackLeibler` for one-vs-rest codes."""
-    weights = weights[order]
-    return lambda r, p, iterations, converged: couple_rest_kl(
-        canonical(r), weights, max_iter, p, iterations, converged
-    )
 
 
 @register

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.row_blocks import row_blocks
@@ -105,10 +105,8 @@ class KernelLogisticRegression(BinaryMixin, BaseEstimator):
         The kernel, with ``gamma`` resolved to a number.
     n_iter_ : int
         Newton steps.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of str
-        Names of the features, where X has them.
+    n_features_in_, feature_names_in_
+        Number of features seen in ``fit``, and their names if X has them.
 
     See Also
     --------
@@ -173,7 +171,8 @@ class KernelLogisticRegression(BinaryMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, n_features), or (n, n)
-            Training data; the kernel matrix for ``kernel="precomputed"``.
+            Training data; the kernel matrix for ``kernel="precomputed"``. Predictions then take
+            the kernel matrix (m, n) of new samples with these.
         y : array-like of shape (n,)
             Labels of two classes.
         sample_weight : array-like of shape (n,), optional
@@ -237,23 +236,8 @@ class KernelLogisticRegression(BinaryMixin, BaseEstimator):
         weight = fit_params.get("sample_weight")
         return fit_kernel_logistic_bank(self, X, y, code, kind, sample_weight=weight, **options)
 
-    def decision_function(self, X) -> Floats:
-        """Return the log-odds of the second class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, n_features), or (n, n_train)
-            Samples; the kernel matrix with the training samples for ``kernel="precomputed"``.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        return self._margins(X)
-
-    def _margins(self, X, block_entries: int = 2**20) -> Floats:
+    def _log_odds(self, X, block_entries: int = 2**20) -> Floats:
         """Return the log-odds; kernel matrices have up to ``block_entries`` entries (8 MB)."""
-        check_is_fitted(self)
         sparse = False if self.kernel_.precomputed else "csr"
         X = in_known_numbers(X)
         X = validate_data(self, X, accept_sparse=sparse, dtype=np.float64, reset=False)

@@ -108,7 +108,8 @@ def _newton_step(h, g, step):
 
 
 @kernel
-def _softmax(theta, p):
+def softmax(theta, p):
+    """Write the soft-max of ``theta``; both may be one array."""
     top = theta[0]
     for i in range(1, theta.shape[0]):
         top = max(top, theta[i])
@@ -168,7 +169,7 @@ def couple_ht_row(r, row, weights, tol, max_iter, p):
     for iteration in range(max_iter):
         _descent(pairs, weights, theta, g, h, True)
         longest = _newton_step(h, g, step)
-        _softmax(theta, p[row])
+        softmax(theta, p[row])
         moved = 0.0
         for i in range(k):
             moved = max(moved, p[row, i] * abs(np.expm1(min(step[i], 60.0))))
@@ -177,7 +178,7 @@ def couple_ht_row(r, row, weights, tol, max_iter, p):
                 step[i] *= radius / longest
         shrink, end = _advance(pairs, weights, theta, g, step, trial, g_end, h)
         if moved < tol:
-            _softmax(theta, p[row])
+            softmax(theta, p[row])
             return iteration + 1
         radius *= shrink
         if shrink == 1.0 and longest > radius and end > 0.0:
@@ -210,7 +211,7 @@ def couple_logit(r, weights, inverse, p):
             theta[i] = 0.0
             for j in range(k):
                 theta[i] += inverse[i, j] * pull[j]
-        _softmax(theta, p[row])
+        softmax(theta, p[row])
 
 
 @kernel
@@ -226,7 +227,7 @@ def couple_tree(r, children, parents, columns, p):
             logit = _logit(r[row, columns[e]])
             child_is_higher = children[e] > parents[e]
             theta[children[e]] = theta[parents[e]] - (logit if child_is_higher else -logit)
-        _softmax(theta, p[row])
+        softmax(theta, p[row])
 
 
 @kernel

@@ -6,6 +6,7 @@ import numpy as np
 
 from manyclass._lib.compiled import kernel
 from manyclass._lib.compiled.exponential import logarithm
+from manyclass.combiners.coupling.kernels.by_row import softmax
 from manyclass.combiners.coupling.kernels.transposed import LOWEST
 
 
@@ -31,16 +32,9 @@ def couple_trees(r, start, columns, sides, blocks, n_trees, p):
                 total = logarithm(total)
                 for b in range(blocks[i], blocks[i + 1]):
                     logs[1, b] -= total
-        highest = -np.inf
         for i in range(k):
             total = 0.0
             for e in range(start[i], start[i + 1]):
                 total += logs[1 if sides[e] > 0 else 0, columns[e]]
             p[s, i] = total / n_trees
-            highest = max(highest, p[s, i])
-        total = 0.0
-        for i in range(k):
-            p[s, i] = np.exp(p[s, i] - highest)
-            total += p[s, i]
-        for i in range(k):
-            p[s, i] /= total
+        softmax(p[s], p[s])

@@ -20,8 +20,11 @@ from manyclass.combiners.coupling.kernels.lanes import (
     total,
     where_less,
 )
-from manyclass.combiners.coupling.kernels.least_squares import WELL_CONDITIONED
 from manyclass.combiners.coupling.kernels.transposed import load_block, store_block, workspace
+
+WELL_CONDITIONED = 1e-6
+"""Smallest pivot, relative to its diagonal entry, for which the normal equations are used: their
+relative error is about the float64 epsilon over the pivot, here below 1e-9."""
 
 
 @inlined
