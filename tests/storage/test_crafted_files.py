@@ -360,6 +360,14 @@ class TestArrays:
         with pytest.raises(ValueError, match="the arrays of SVC do not fit each other"):
             load_model(tmp_path / "m.skops")
 
+    @pytest.mark.parametrize("kernel", [0, "r", None])
+    def test_machines_have_a_kernel_that_there_is(self, kernel, tmp_path):
+        model = make_pipeline(SVC()).fit(X, y)
+        model[-1].kernel = kernel
+        save_model(model, tmp_path / "m.skops")
+        with pytest.raises(ValueError, match=f"SVC knows no kernel {kernel!r}"):
+            load_model(tmp_path / "m.skops")
+
     @pytest.mark.parametrize("number", [np.nan, np.inf])
     @pytest.mark.parametrize("part", ["scaling_.share_", "calibration_.slopes_", "weights_"])
     def test_numbers_are_finite(self, number, part, tmp_path):

@@ -355,6 +355,8 @@ def _libsvm(machine) -> bool:
     else:
         fits = not machine._sparse and _floats(coefficients, machine.support_vectors_)
     fits &= _floats(machine._intercept_, machine._probA, machine._probB)
+    if machine.kernel not in (*LIBSVM_KERNELS, "precomputed") and not callable(machine.kernel):
+        raise Refused(f"{type(machine).__name__} knows no kernel {machine.kernel!r}")
     if machine.kernel in LIBSVM_KERNELS:
         fits &= machine.support_vectors_.shape[0] == n
     else:  # a kernel matrix, whose columns are support vectors

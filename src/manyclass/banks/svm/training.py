@@ -24,6 +24,8 @@ from manyclass.banks.svm.compiled.machines import (
     solve_columns,
 )
 
+# LIBSVM's limit, and for each sample. SVC has none: with features of 1e6 it may run for days.
+MOST_STEPS, MOST_OF_A_SAMPLE = 10_000_000, 100
 # A choice: a machine that goes on from another may take this many times its steps, and this many
 # more for each sample.
 PATIENCE = 10
@@ -66,11 +68,12 @@ class Training:
     n_jobs: int | None
 
     def solve(self, max_iter: int, growth: float = 0.0) -> None:
-        """Solve the problems of all columns.
+        """Solve the problems of all columns, with the limits of LIBSVM if ``max_iter`` is -1.
 
         With ``growth`` they hold the solution for bounds that were smaller by this factor.
         """
-        given = self.tol, max_iter, growth
+        most = max(MOST_STEPS, MOST_OF_A_SAMPLE * int(np.diff(self.problems.starts).max(initial=0)))
+        given = self.tol, most if max_iter == -1 else max_iter, growth
         self._run(lambda *part: solve_columns(self.problems, *part[:2], *given, part[2]))
 
     @property
