@@ -337,9 +337,13 @@ def _searched(estimator) -> bool:
 
 
 def _k_means(estimator) -> bool:
-    """Check that centres have the features of rows: its compiled code reads them by that number."""
+    """Check that centres have the features of rows: its compiled code reads them by that number.
+
+    A distance from NaN is an error of a prediction, which does not say what is wrong.
+    """
     centres = estimator.cluster_centers_
-    return centres.ndim == 2 and centres.shape[1] == estimator.n_features_in_
+    fits = centres.ndim == 2 and centres.shape[1] == estimator.n_features_in_
+    return fits and bool(np.isfinite(centres).all())
 
 
 def _libsvm(machine) -> bool:
