@@ -143,7 +143,10 @@ def check_cost(cost: ArrayLike, k: int) -> Floats:
 def _as_numbers(values: ArrayLike, name: str) -> Floats:
     if np.iscomplexobj(values):
         raise ValueError(f"{name} has complex numbers, which have no order: pass real ones.")
-    return np.asarray(values, dtype=np.float64)
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} must hold numbers, got {quoted(values)}.") from error
 
 
 def decision_labels(
