@@ -290,7 +290,8 @@ def main() -> int:
             write_table(rows)
     outcomes = Counter(row["outcome"] for row in rows)
     unexplained = [row for row in rows if row["outcome"] == "survived" and not row["reason"]]
-    print(f"{outcomes['caught']} of {len(rows)} caught, {len(unexplained)} survived without reason")
+    harmless = outcomes["survived"] - len(unexplained)
+    print(f"{outcomes['caught']} of {len(rows) - harmless} caught; {harmless} more are harmless")
     return 1 if unexplained or not all(passing.values()) else 0
 
 
