@@ -37,7 +37,8 @@ class CoupledSVC(CoupledBase):
     Parameters
     ----------
     C, kernel, degree, gamma, coef0, tol, cache_size, max_iter
-        As in :class:`~sklearn.svm.SVC`.
+        As in :class:`~sklearn.svm.SVC`, but ``max_iter=-1`` allows a machine LIBSVM's ten million
+        steps, or 100 for each of its samples if these are more; ``SVC`` never gives up.
     shrinking : bool, default=True
         Accepted for code written for ``SVC``; the solver does not shrink its problems.
     class_weight : dict, "balanced" or None, default=None

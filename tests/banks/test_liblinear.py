@@ -41,3 +41,8 @@ def test_zeros_and_what_is_no_number_go_to_the_learner():
     for value, word in ((np.nan, "NaN"), (np.inf, "infinity")):
         with pytest.raises(ValueError, match=word):
             CoupledClassifier(LinearSVC(), **QUICK).fit(np.where(X == X[0, 0], value, X), y)
+
+
+def test_the_learner_refuses_rows_that_are_matrices():
+    with pytest.raises(ValueError, match="dim 3, while dim <= 2 is required by LinearSVC"):
+        CoupledClassifier(LinearSVC(), **QUICK).fit(X[:, :, None], y)

@@ -39,6 +39,13 @@ def own_ancestor():
     return tree
 
 
+def deep(n_levels):
+    tree = ["cat", "dog"]
+    for _ in range(n_levels):
+        tree = [tree]
+    return tree
+
+
 class TestNodes:
     def test_of_nested_dicts_and_lists(self):
         hierarchy = Hierarchy(ANIMALS)
@@ -95,6 +102,8 @@ class TestNodes:
             (lambda: Hierarchy([["cat", "dog"], []]), "node 'root' .* has the child .., which"),
             (lambda: Hierarchy({"a": ["cat", None]}), "node 'a' .* has the child None, which"),
             (lambda: Hierarchy(own_ancestor()), "node 'birds' is its own ancestor"),
+            (lambda: Hierarchy(deep(5000)), "too many levels for Python's recursion"),
+            (lambda: Hierarchy.from_parents({i: i + 1 for i in range(5000)}), "too many levels"),
             (lambda: Hierarchy([[1, 2], [3, 4, 5, 6]]), "no leaf for 'cat', .* leaves 1, 2, 3,"),
             (lambda: Hierarchy.from_parents([("a", "b", "c")]), "pairs .*, got .'a', 'b', 'c'."),
             (lambda: Hierarchy(ANIMALS, n_trees=0), "n_trees must be an integer of at least 1"),

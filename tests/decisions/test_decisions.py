@@ -190,6 +190,12 @@ class TestDecide:
             ([[0.5, 0.5]], {"cost": [[0, np.nan], [1, 0]]}, r"cost\[0, 1\] is nan: .*finite"),
             ([[0.5, 0.5]], {"cost": [[0, 1], [np.inf, 0]]}, r"cost\[1, 0\] is inf.*large number"),
             ([[0.5, 0.5]], {"cost": 1j * np.eye(2)}, "cost has complex numbers"),
+            ([[0.5, 0.5]], {"cost": "high"}, "cost must hold numbers, got 'high'"),
+            (
+                [[0.5, 0.5]],
+                {"cost": [[0, 1], [1]]},
+                r"cost must hold numbers, got \[\[0, 1\], \[1\]\]",
+            ),
             ([[0.5, 0.5]], {"reject_cost": 1j}, "reject_cost has complex numbers"),
             ([[0.5, 0.5]], {"reject_cost": np.nan}, "reject_cost must be a finite number"),
             ([[0.5, 0.5]], {"reject_cost": [1, 2, 3]}, "one for each of the 2 classes"),

@@ -343,10 +343,11 @@ class TestArrays:
         with pytest.raises(ValueError, match="the parts of DecisionClassifier do not fit"):
             load_model(tmp_path / "m.skops")
 
-    def test_centres_have_the_features_of_rows(self, tmp_path):
+    @pytest.mark.parametrize("centres", [np.ones((2, 1)), np.full((2, 3), np.nan)])
+    def test_centres_have_the_features_of_rows(self, centres, tmp_path):
         """KMeans reads as many numbers of each centre as a row has."""
         model = KMeans(2, n_init=1).fit(X)
-        model.cluster_centers_ = np.ones((2, 1))
+        model.cluster_centers_ = centres
         save_model(make_pipeline(model), tmp_path / "m.skops")
         with pytest.raises(ValueError, match="the arrays of KMeans do not fit each other"):
             load_model(tmp_path / "m.skops")
@@ -358,6 +359,14 @@ class TestArrays:
         setattr(model[-1], option, np.ones(2))
         save_model(model, tmp_path / "m.skops")
         with pytest.raises(ValueError, match="the arrays of SVC do not fit each other"):
+            load_model(tmp_path / "m.skops")
+
+    @pytest.mark.parametrize("kernel", [0, "r", None])
+    def test_machines_have_a_kernel_that_there_is(self, kernel, tmp_path):
+        model = make_pipeline(SVC()).fit(X, y)
+        model[-1].kernel = kernel
+        save_model(model, tmp_path / "m.skops")
+        with pytest.raises(ValueError, match=f"SVC knows no kernel {kernel!r}"):
             load_model(tmp_path / "m.skops")
 
     @pytest.mark.parametrize("number", [np.nan, np.inf])

@@ -40,3 +40,9 @@ def test_mlflow_saves_and_loads(tmp_path):
     mlflow.save_model(model, tmp_path / "m", **options)
     loaded = mlflow.load_model(str(tmp_path / "m"))
     assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_mlflow_names_the_argument_that_is_missing(tmp_path):
+    mlflow = pytest.importorskip("mlflow.sklearn")
+    with pytest.raises(Exception, match="'skops_trusted_types' parameter .* 'manyclass.svm.Coupl"):
+        mlflow.save_model(CoupledSVC().fit(X, y), tmp_path / "m", pip_requirements=[])

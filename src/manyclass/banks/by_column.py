@@ -52,7 +52,7 @@ def fit_models(
     """
     small = len(rows) * X.shape[-1] < one_thread_entries if len(X.shape) > 1 else True
     X = read_once(estimator, X)
-    if _merges_copies(estimator, params):
+    if _merges_copies(estimator, params) and len(X.shape) == 2:
         repeated = (Limits() if limits is None else limits).repeated
         distinct = distinct_rows(X, y, rows, params.get("sample_weight"), repeated)
         if distinct is not None:

@@ -21,6 +21,10 @@ from manyclass.codes.trees import Grower, Split, as_code
 ROOT = "root"
 """The name of the node of all classes, if the hierarchy does not name it."""
 _SEQUENCES = list | tuple | set | np.ndarray
+TOO_DEEP = (
+    "the hierarchy has too many levels for Python's recursion: leave out nodes with a single "
+    "child, or merge levels."
+)
 
 
 class Nodes(NamedTuple):
@@ -134,7 +138,10 @@ class Hierarchy(BaseEstimator):
         def nested(node: Any) -> dict[Any, Any] | None:
             return {child: nested(child) for child in children[node]} if node in children else None
 
-        return cls({root: nested(root) for root in roots}, **options)
+        try:
+            return cls({root: nested(root) for root in roots}, **options)
+        except RecursionError:
+            raise ValueError(TOO_DEEP) from None
 
     # ------------------------------------------------------------------ the tree
 
@@ -348,12 +355,15 @@ def _flatten(tree: Any) -> tuple[list[Any], list[int]]:
                 )
             add(_joined(deeper) if own is None else own, place, deeper)
 
-    _check_no_loop(ROOT, tree, frozenset())
-    if isinstance(tree, Mapping) and len(tree) == 1:
-        ((root, below),) = tree.items()
-        add(root, -1, below)
-    else:
-        add(ROOT, -1, tree)
+    try:
+        _check_no_loop(ROOT, tree, frozenset())
+        if isinstance(tree, Mapping) and len(tree) == 1:
+            ((root, below),) = tree.items()
+            add(root, -1, below)
+        else:
+            add(ROOT, -1, tree)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
     return names, parents
 
 

@@ -141,9 +141,14 @@ def check_cost(cost: ArrayLike, k: int) -> Floats:
 
 
 def _as_numbers(values: ArrayLike, name: str) -> Floats:
-    if np.iscomplexobj(values):
+    try:
+        is_complex = np.iscomplexobj(values)
+        numbers = np.asarray(values, dtype=None if is_complex else np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} must hold numbers, got {quoted(values)}.") from error
+    if is_complex:
         raise ValueError(f"{name} has complex numbers, which have no order: pass real ones.")
-    return np.asarray(values, dtype=np.float64)
+    return numbers
 
 
 def decision_labels(

@@ -337,9 +337,13 @@ def _searched(estimator) -> bool:
 
 
 def _k_means(estimator) -> bool:
-    """Check that centres have the features of rows: its compiled code reads them by that number."""
+    """Check that centres have the features of rows: its compiled code reads them by that number.
+
+    A distance from NaN is an error of a prediction, which does not say what is wrong.
+    """
     centres = estimator.cluster_centers_
-    return centres.ndim == 2 and centres.shape[1] == estimator.n_features_in_
+    fits = centres.ndim == 2 and centres.shape[1] == estimator.n_features_in_
+    return fits and bool(np.isfinite(centres).all())
 
 
 def _libsvm(machine) -> bool:
@@ -355,6 +359,8 @@ def _libsvm(machine) -> bool:
     else:
         fits = not machine._sparse and _floats(coefficients, machine.support_vectors_)
     fits &= _floats(machine._intercept_, machine._probA, machine._probB)
+    if machine.kernel not in (*LIBSVM_KERNELS, "precomputed") and not callable(machine.kernel):
+        raise Refused(f"{type(machine).__name__} knows no kernel {machine.kernel!r}")
     if machine.kernel in LIBSVM_KERNELS:
         fits &= machine.support_vectors_.shape[0] == n
     else:  # a kernel matrix, whose columns are support vectors

@@ -216,6 +216,15 @@ def test_distances_do_not_cancel(size, shift, gamma, seed, how):
     assert_allclose(K, naive_svm.rbf(a, b, gamma), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_far_rows_have_nonzero_features_of_their_own(seed):
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, 20, 4)) * rng.choice([0.0, 1.0], (2, 20, 4))
+    a, b = 1e9 * a, 1e9 * a + b  # the differences are small, so the exponentials are not 0
+    K = RBFKernel(0.1)(sparse.csr_array(a), sparse.csr_array(b))
+    assert_allclose(K, naive_svm.rbf(a, b, 0.1), rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("as_type", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("gamma", [0.05, 1.0, "scale"])
 @pytest.mark.parametrize(("size", "shift"), [(1e6, 0.0), (1e4, 0.0), (0.0, 1e3), (1e3, 1e5)])

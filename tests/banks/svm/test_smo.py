@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_digits, load_wine
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
@@ -111,6 +112,15 @@ def test_the_same_bits_for_any_number_of_threads(n_jobs):
     np.testing.assert_array_equal(one.margins_once(X), many.margins_once(X, n_jobs=n_jobs))
     np.testing.assert_array_equal(one.duals.toarray(), many.duals.toarray())
     np.testing.assert_array_equal(one.intercept, many.intercept)
+
+
+def test_it_gives_up_after_as_many_steps_as_libsvm():
+    """No plane separates the two, so coefficients grow up to C: with these features, for days."""
+    X, y = load_iris(return_X_y=True)
+    pair = y > 0
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=-1, 10,000,000 steps\). Scale the fea"):
+        bank = fit_bank(SVC(kernel="linear"), 1e6 * X[pair], y[pair] - 1, PAIR, MARGIN)
+    assert bank.n_iter == [10_000_000] and not bank.converged
 
 
 def test_rows_that_are_kept_and_rows_that_are_not():

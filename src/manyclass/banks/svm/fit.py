@@ -183,14 +183,14 @@ def _bank_of_training(
 ) -> KernelBank:
     problems = training.problems
     converged = bool((problems.n_iter >= 0).all())
+    n_iter = np.where(problems.n_iter < 0, -problems.n_iter - 1, problems.n_iter)
     if not converged:
         warn(
-            f"Solver terminated early (max_iter={estimator.max_iter}). Scale the features, for "
-            "example by StandardScaler, or raise max_iter.",
+            f"Solver terminated early (max_iter={estimator.max_iter}, {n_iter.max():,} steps). "
+            "Scale the features, for example by StandardScaler, or raise max_iter.",
             ConvergenceWarning,
         )
     machines = kernel, X, y, code, training.duals(len(y)), problems.intercept
-    n_iter = np.where(problems.n_iter < 0, -problems.n_iter - 1, problems.n_iter)
     bank = KernelBank(
         *machines,
         bound=estimator.C if estimator.class_weight is None else None,

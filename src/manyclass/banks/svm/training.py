@@ -65,11 +65,22 @@ class Training:
     cache_size: float
     n_jobs: int | None
 
-    def solve(self, max_iter: int, growth: float = 0.0) -> None:
+    def solve(
+        self,
+        max_iter: int,
+        growth: float = 0.0,
+        most_steps: int = 10_000_000,
+        most_of_a_sample: int = 100,
+    ) -> None:
         """Solve the problems of all columns.
 
-        With ``growth`` they hold the solution for bounds that were smaller by this factor.
+        If ``max_iter`` is -1, the limits are LIBSVM's: so many steps, or so many for each sample
+        if these are more. Without any, features of 1e6 may take days. With ``growth`` the problems
+        hold the solution for bounds that were smaller by this factor.
         """
+        if max_iter == -1:
+            largest = int(np.diff(self.problems.starts).max(initial=0))
+            max_iter = max(most_steps, most_of_a_sample * largest)
         given = self.tol, max_iter, growth
         self._run(lambda *part: solve_columns(self.problems, *part[:2], *given, part[2]))
 
