@@ -24,7 +24,8 @@ from manyclass.app.formats import open_table  # noqa: E402
 from manyclass.app.inputs import as_frame  # noqa: E402
 from manyclass.app.streams import _standard_input  # noqa: E402
 from manyclass.app.suspicious_columns import leaks  # noqa: E402
-from manyclass.app.tables import Choices, read, read_table  # noqa: E402
+from manyclass.app.table_options import Choices  # noqa: E402
+from manyclass.app.tables import read, read_table  # noqa: E402
 
 rng = np.random.RandomState(0)
 N = 60
