@@ -66,11 +66,7 @@ class Lines:
             next(lines)
             for fields in lines:
                 if len(fields) not in (0, width):
-                    raise ValueError(
-                        f"{self.name} is broken at line {lines.line_num}: it has {len(fields)} "
-                        f"fields, but there are {width} columns. Put text with separators in "
-                        "quotes, or correct the line."
-                    )
+                    raise ValueError(f"{self.name} is broken {_place(fields, width, lines)}")
                 n += bool(fields) or width == 1
         return n
 
@@ -79,6 +75,21 @@ class Lines:
         """Open the file for its lines, split into fields."""
         with readable(self.name), self.dialect.lines(self.open, self.name) as lines:
             yield csv.reader(lines, delimiter=self.dialect.separator)
+
+
+def _place(fields: list[str], width: int, lines: Any) -> str:
+    """Say where a line has the wrong number of fields, and what may be the reason."""
+    longer = sum(len(field.splitlines()) - 1 for field in fields if field)
+    found = f"{len(fields)} fields, but there are {width} columns."
+    last = lines.line_num
+    if longer:
+        return (
+            f"at lines {last - longer} to {last}: a quote joins them, and is perhaps never closed. "
+            f"They have {found}"
+        )
+    return (
+        f"at line {last}: it has {found} Put text with separators in quotes, or correct the line."
+    )
 
 
 def check_different(names: list[str], table: str) -> None:

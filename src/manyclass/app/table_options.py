@@ -112,7 +112,8 @@ def find_target(names: list[str], target: str | None, table: str) -> str:
         close = get_close_matches(target, names, n=3) or [
             name for name in names if name.strip().lower() == target.strip().lower()
         ]
-        hint = f"Did you mean {shown(close)}?" if close and len(names) > 1 else _listed(names)
+        meant_one = close and len(names) > 1
+        hint = f"Did you mean {shown(close)}?{_strange(names)}" if meant_one else _listed(names)
         raise ValueError(f"{table} has no column {quoted(target)} for the target. {hint}")
     return target
 
@@ -134,8 +135,16 @@ def _listed(names: list[str]) -> str:
     if len(names) == 1:
         return (
             f"It has one column only, {quoted(names[0])}: check that the first line holds the "
-            "names of the columns, and name their separator with --sep."
+            f"names of the columns, and name their separator with --sep.{_strange(names)}"
         )
+    return f"Its columns are {shown(names)}.{_strange(names)}"
+
+
+def _strange(names: list[str]) -> str:
+    """Say what the first line seems to hold, if not the names of columns."""
+    if names[0].startswith(("[", "{", "<")):
+        return " It looks like JSON or HTML, which is not read: save it as a table."
+    if names[0].startswith("sep="):
+        return " The first line is for spreadsheets only: remove it."
     fractions = any(FRACTION.fullmatch(name) for name in names)
-    hint = " The first line seems to hold data: put the names above it." if fractions else ""
-    return f"Its columns are {shown(names)}.{hint}"
+    return " The first line seems to hold data: put the names above it." if fractions else ""
