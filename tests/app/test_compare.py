@@ -594,6 +594,15 @@ def test_leaderboards_show_themselves_in_a_notebook(board):
     ]
 
 
+def test_an_entry_shows_its_means_and_not_its_probabilities(board):
+    assert board.pick is not None
+    shown = repr(board.pick)
+    assert shown.startswith(f"<Entry {board.pick.name}: log-loss 0.") and len(shown) < 120
+    assert " s " not in shown
+    failed = compare(*table(), candidates={"bad": LogisticRegression(C=-1)}, cv=2).failed[0]
+    assert repr(failed).startswith("<Entry bad: The 'C' parameter")
+
+
 def test_table_marks_the_best_of_each_column(board):
     lines = str(board).splitlines()
     header = "log-loss behind best Brier error calibration fit s predict s"
