@@ -470,3 +470,13 @@ def test_a_split_that_divides_groups_is_named():
     assert find_folds(folds, classes, target, [0, 0, 0, 0, 1, 1, 1, 1], 0)[1] == []
     (note,) = find_folds(folds, classes, target, groups, 0)[1]
     assert note.startswith("1 of 3 groups have rows to train on and rows to test on")
+
+
+def test_measurements_with_a_unit_are_no_identifier(tmp_path):
+    values = np.arange(N) / 8 - 3
+    frame = FRAME.assign(mass=[f"{v:.3f} kg" for v in values], code=[f"x-{i}" for i in range(N)])
+    with pytest.warns(UserWarning, match="columns left out") as caught:
+        used_columns(read_table(write(tmp_path, frame))[0])
+    said = " ".join(str(w.message) for w in caught)
+    assert "rows, such as '-3.000 kg': as numbers they would be of use" in said
+    assert "'code' (60 different texts in 60 rows, as in an identifier)" in said
