@@ -21,7 +21,7 @@ from manyclass import CoupledClassifier, CoupledSVC
 pd = pytest.importorskip("pandas", reason="comparisons need pandas")
 
 from manyclass.app import compare as comparing  # noqa: E402
-from manyclass.app import snippet  # noqa: E402
+from manyclass.app import early, snippet  # noqa: E402
 from manyclass.app.arguments import BASELINE, parser  # noqa: E402
 from manyclass.app.arguments import CANDIDATES as NAMES  # noqa: E402
 from manyclass.app.candidates import (  # noqa: E402
@@ -867,7 +867,9 @@ def test_program_says_what_it_cannot_write(wine):
 
 
 def run(*words: str) -> int:
-    return comparing.run(parser("0").parse_args(["compare", *words]))
+    arguments = parser("0").parse_args(["compare", *words])
+    early.check(arguments)
+    return comparing.run(arguments)
 
 
 def test_command_prints_board_and_verdict(capsys):
