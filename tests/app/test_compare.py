@@ -1011,3 +1011,8 @@ def test_an_interrupt_keeps_the_finished_candidates(monkeypatch, capsys):
     out, err = capsys.readouterr()
     assert "bayes" in out and "log-loss" in out
     assert "interrupted; these 2 of 3 candidates were finished" in err
+
+
+def test_the_baseline_alone_is_no_comparison(capsys):
+    assert run("iris", "--only", "baseline", "--folds", "2") == 1
+    assert "There is no candidate but the baseline: name one." in capsys.readouterr().out
