@@ -372,6 +372,13 @@ def test_pages_run(run_blocks, name, needs):
             del combining._REGISTRY["median-logit"]
 
 
+def test_long_sentences_of_an_output_are_broken_and_tables_are_not(run_blocks):
+    table, sentence = "a" + " " * 99 + "b", "a word " * 20
+    shown = run_blocks.with_short_lines(f"{table}\n\n{sentence}\n[{sentence}]").split("\n")
+    assert shown[:2] == [table, ""] and shown[-1] == f"[{sentence}]"
+    assert len(shown) == 5 and " ".join(shown[2:4]) == sentence.strip()
+
+
 def test_code_on_pages_is_python(run_blocks):
     for page in PAGES:
         for kind, content in run_blocks.blocks_of(page.read_text()):

@@ -82,3 +82,19 @@ def test_own_subclasses_link_nowhere(monkeypatch):
     monkeypatch.setenv("MANYCLASS_DOCS", "https://docs.example.org")
     assert Own()._get_doc_link() == ""
     assert codes.NAMES
+
+
+def test_subclasses_link_to_pages_of_their_own():
+    class Own(CoupledSVC):
+        _doc_link_module = __name__.partition(".")[0]
+        _doc_link_template = "https://lab.example.org/{estimator_name}.html"
+
+    assert 'href="https://lab.example.org/Own.html"' in estimator_html_repr(Own())
+
+
+def test_there_is_no_link_without_pages(monkeypatch):
+    """There is no public site: a link would lead nowhere, or to scikit-learn's pages."""
+    monkeypatch.delenv("MANYCLASS_DOCS", raising=False)
+    for model in (CoupledSVC(), DecisionClassifier()):
+        assert model._get_doc_link() == ""
+        assert "href=" not in estimator_html_repr(model)

@@ -21,6 +21,7 @@ import re
 import shlex
 import sys
 import tempfile
+import textwrap
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,6 +108,17 @@ def run_page(text: str, name: str) -> list[str]:
     return [getattr(page, kind)(content) for kind, content in blocks_of(text)]
 
 
+def with_short_lines(text: str, width: int = 90) -> str:
+    """Break sentences that are longer than the box of an output, as a terminal does.
+
+    Lines of tables and arrays, with blanks side by side or brackets, stay as they are.
+    """
+    return "\n".join(
+        line if "  " in line.strip() or "[" in line else textwrap.fill(line, width)
+        for line in text.split("\n")
+    )
+
+
 def setup(app):
     from docutils import nodes
     from sphinx.util import logging
@@ -130,7 +142,7 @@ def setup(app):
                 output = ""
             shown = [self._block(code, self.language)]
             if output.strip():
-                shown.append(self._block(output.rstrip(), "text", "output"))
+                shown.append(self._block(with_short_lines(output.rstrip()), "text", "output"))
             return shown
 
         def _block(self, text, language, *classes):

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass._lib.arrays import Code, Floats, Places, read_only
 from manyclass._lib.compiled.best_first import best_leaves
-from manyclass._lib.documentation import link
+from manyclass._lib.documentation import LinkedEstimator
 from manyclass._lib.jobs import check_in_memory
 from manyclass._lib.messages import quoted, refused
 from manyclass._lib.rows import blocks_of_rows
@@ -70,7 +70,7 @@ def _has_hierarchy(self) -> bool:
     return isinstance(self.code, Hierarchy) and _gives_probabilities(self)
 
 
-class Predictions(ClassifierMixin, BaseEstimator):
+class Predictions(LinkedEstimator, ClassifierMixin, BaseEstimator):
     """Applies scores, calibration, combiner and scaling to one block of rows at a time.
 
     Subclasses fit them.
@@ -130,10 +130,6 @@ class Predictions(ClassifierMixin, BaseEstimator):
             return super().score(X, y, sample_weight)
         # Labels of types that scikit-learn's metrics do not support.
         return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
-
-    def _get_doc_link(self) -> str:
-        """Return the page of the reference, which the representation in notebooks links to."""
-        return link(type(self))
 
     def __getattr__(self, name: str) -> Any:
         # Python asks here after ``available_if`` or a property has refused, and drops the reason.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gzip
 import os
 import signal
 import subprocess
@@ -16,7 +17,8 @@ import pytest
 
 import manyclass
 from manyclass import __version__, codes
-from manyclass.app.arguments import CODES, COMBINERS, DATA_SETS, LEARNERS
+from manyclass.app import early
+from manyclass.app.arguments import CODES, COMBINERS, DATA_SETS, LEARNERS, parser
 from manyclass.app.cli import main
 from manyclass.app.signals import signals_as_exceptions
 from manyclass.app.terminal import counted, in_words_of_the_command_line
@@ -69,27 +71,66 @@ HEAVY = ("numpy", "scipy", "sklearn", "numba", "pandas", "joblib", "matplotlib",
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "said"),
     [
-        ["--version"],
-        ["--help"],
-        ["fit", "--help"],
-        ["fit"],
-        ["compare", "--metric", "x"],
-        ["compare", "iris", "--only", "logistic,x"],
-        ["compare", "nothing.csv"],
-        ["predict", "nothing.skops", "iris", "-o", "-"],
+        ("--version", ""),
+        ("--help", ""),
+        ("fit --help", ""),
+        ("fit", "the following arguments are required"),
+        ("compare --metric x", "'x' is unknown"),
+        ("compare iris --only logistic,x", "'x' is unknown"),
+        ("compare iris --target x", "its target is 'class'"),
+        ("compare nothing.csv", "there is no file nothing.csv."),
+        ("compare .", ". is a folder, not a file."),
+        ("compare a.csv", "has none of 'target', 'class', 'label', 'y'"),
+        ("compare a.csv --target knd", "Did you mean 'kind'?"),
+        ("compare a.csv --target kind --drop siz", "did you mean 'size'?"),
+        ("compare a.csv.gz --target knd", "Did you mean 'kind'?"),
+        ("compare a.csv --target kind --sep ;", "It has one column only"),
+        ("compare a.csv --target kind --encoding x", "unknown encoding: x."),
+        ("compare twice.csv --target kind", "columns of the same name: 'a'"),
+        ("compare a.csv --target kind --report a.csv", "a.csv is an input"),
+        ("compare a.csv --target kind --save x/y.skops", "no folder x"),
+        ("fit a.csv -o old.skops --target kind", "old.skops exists."),
+        ("fit a.csv -o m.skops --target knd", "Did you mean 'kind'?"),
+        ("predict nothing.skops iris -o -", "no file nothing.skops."),
+        ("predict old.skops a.csv -o p.txt", "must end in .csv, .tsv or"),
+        ("predict old.skops a.csv -o - --id siz", "did you mean 'size'?"),
     ],
 )
-def test_answers_at_once(words):
+def test_answers_at_once(words, said, tmp_path):
     """What takes long to import is not imported: processor time is that of Python alone."""
+    text = "size,kind\n1,a\n2,b\n"
+    (tmp_path / "a.csv").write_text(text)
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "twice.csv").write_text("a,a,kind\n1,2,b\n")
+    (tmp_path / "old.skops").write_text("a model")
     script = (
         "import sys; from manyclass.app.cli import main\n"
-        f"try:\n    main({words!r})\nexcept SystemExit:\n    pass\n"
+        f"try:\n    main({words.split()!r})\nexcept SystemExit:\n    pass\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert said in done.stderr
     assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_errors_of_the_standard_input_come_at_once(tmp_path):
+    command = [sys.executable, "-m", "manyclass", "compare", "-", "--target", "knd"]
+    text = "size,kind\n1,a\n2,b\n"
+    done = subprocess.run(command, capture_output=True, text=True, input=text, cwd=tmp_path)
+    assert done.returncode == 2 and "Did you mean 'kind'?" in done.stderr
+
+
+def test_large_tables_are_left_to_the_command(tmp_path):
+    """Their encoding would be looked for twice."""
+    (tmp_path / "a.csv").write_text("size,kind\n1,a\n2,b\n")
+    words = ["compare", str(tmp_path / "a.csv"), "--target", "nothing"]
+    arguments = parser(__version__).parse_args(words)
+    early.check(arguments, longest=10)
+    with pytest.raises(ValueError, match="no column 'nothing'"):
+        early.check(arguments)
 
 
 def test_names_that_are_not_known_get_a_suggestion(capsys):

@@ -21,7 +21,7 @@ from manyclass import CoupledClassifier, CoupledSVC
 pd = pytest.importorskip("pandas", reason="comparisons need pandas")
 
 from manyclass.app import compare as comparing  # noqa: E402
-from manyclass.app import snippet  # noqa: E402
+from manyclass.app import early, snippet  # noqa: E402
 from manyclass.app.arguments import BASELINE, parser  # noqa: E402
 from manyclass.app.arguments import CANDIDATES as NAMES  # noqa: E402
 from manyclass.app.candidates import (  # noqa: E402
@@ -594,6 +594,15 @@ def test_leaderboards_show_themselves_in_a_notebook(board):
     ]
 
 
+def test_an_entry_shows_its_means_and_not_its_probabilities(board):
+    assert board.pick is not None
+    shown = repr(board.pick)
+    assert shown.startswith(f"<Entry {board.pick.name}: log-loss 0.") and len(shown) < 120
+    assert " s " not in shown
+    failed = compare(*table(), candidates={"bad": LogisticRegression(C=-1)}, cv=2).failed[0]
+    assert repr(failed).startswith("<Entry bad: The 'C' parameter")
+
+
 def test_table_marks_the_best_of_each_column(board):
     lines = str(board).splitlines()
     header = "log-loss behind best Brier error calibration fit s predict s"
@@ -858,7 +867,9 @@ def test_program_says_what_it_cannot_write(wine):
 
 
 def run(*words: str) -> int:
-    return comparing.run(parser("0").parse_args(["compare", *words]))
+    arguments = parser("0").parse_args(["compare", *words])
+    early.check(arguments)
+    return comparing.run(arguments)
 
 
 def test_command_prints_board_and_verdict(capsys):
@@ -1000,3 +1011,8 @@ def test_an_interrupt_keeps_the_finished_candidates(monkeypatch, capsys):
     out, err = capsys.readouterr()
     assert "bayes" in out and "log-loss" in out
     assert "interrupted; these 2 of 3 candidates were finished" in err
+
+
+def test_the_baseline_alone_is_no_comparison(capsys):
+    assert run("iris", "--only", "baseline", "--folds", "2") == 1
+    assert "There is no candidate but the baseline: name one." in capsys.readouterr().out

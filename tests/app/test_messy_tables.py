@@ -21,10 +21,11 @@ from manyclass.app import dialect  # noqa: E402
 from manyclass.app.cli import main  # noqa: E402
 from manyclass.app.columns import conform, layout_of, used_columns  # noqa: E402
 from manyclass.app.formats import open_table  # noqa: E402
-from manyclass.app.inputs import as_frame  # noqa: E402
+from manyclass.app.inputs import as_frame, find_folds  # noqa: E402
 from manyclass.app.streams import _standard_input  # noqa: E402
 from manyclass.app.suspicious_columns import leaks  # noqa: E402
-from manyclass.app.tables import Choices, read, read_table  # noqa: E402
+from manyclass.app.table_options import Choices  # noqa: E402
+from manyclass.app.tables import read, read_table  # noqa: E402
 
 rng = np.random.RandomState(0)
 N = 60
@@ -108,7 +109,7 @@ def test_the_user_may_insist(tmp_path):
     for options, message in [
         ({"sep": ";;"}, "--sep must be one character"),
         ({"encoding": "nothing"}, "--encoding: unknown encoding"),
-        ({"encoding": "utf-16"}, "UTF-16"),
+        ({"encoding": "utf-16"}, "(?i)utf-16"),  # the case depends on the version of Python
         ({"drop": ("z",)}, "--drop: .* has no column 'z'"),
         ({"numeric": ("y",)}, "--numeric: 'y' is the target"),
         ({"numeric": ("a",), "categorical": ("a",)}, "cannot be --categorical and --numeric"),
@@ -435,3 +436,47 @@ def test_a_line_without_end_is_refused_in_bounded_memory(tmp_path, monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 6e6 < path.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("5.1,3.5,setosa\n4.9,3.0,setosa\n", "Did you mean 'setosa'?.*seems to hold data"),
+        ("sep=;\na;setose\n1;x\n", "The first line is for spreadsheets only: remove it"),
+        ('[{"a": 1, "kind": "x"}]\n', "looks like JSON or HTML"),
+        ("<!DOCTYPE html>\n<html></html>\n", "looks like JSON or HTML"),
+    ],
+)
+def test_first_lines_that_are_no_names(tmp_path, text, said):
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=said):
+        read_table(path, target="setose")
+
+
+def test_lines_that_an_open_quote_joins_are_named(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text('a,b,kind\n1,2,x\n1,"2,x\n2,3,y\n3,4,y\n')
+    message = "at lines 3 to 5: a quote joins them, and is perhaps never closed. They have 2 fields"
+    with pytest.raises(ValueError, match=message):
+        read_table(path, target="kind")
+
+
+def test_a_split_that_divides_groups_is_named():
+    rows = np.arange(8)
+    groups, folds = rows // 3, [(rows[:4], rows[4:])]
+    target, classes = rows % 2, ["a", "b"]
+    assert find_folds(folds, classes, target, None, 0)[1] == []
+    assert find_folds(folds, classes, target, [0, 0, 0, 0, 1, 1, 1, 1], 0)[1] == []
+    (note,) = find_folds(folds, classes, target, groups, 0)[1]
+    assert note.startswith("1 of 3 groups have rows to train on and rows to test on")
+
+
+def test_measurements_with_a_unit_are_no_identifier(tmp_path):
+    values = np.arange(N) / 8 - 3
+    frame = FRAME.assign(mass=[f"{v:.3f} kg" for v in values], code=[f"x-{i}" for i in range(N)])
+    with pytest.warns(UserWarning, match="columns left out") as caught:
+        used_columns(read_table(write(tmp_path, frame))[0])
+    said = " ".join(str(w.message) for w in caught)
+    assert "rows, such as '-3.000 kg': as numbers they would be of use" in said
+    assert "'code' (60 different texts in 60 rows, as in an identifier)" in said

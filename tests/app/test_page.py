@@ -34,7 +34,7 @@ from manyclass.app.report import (  # noqa: E402
     page_style,
 )
 from manyclass.app.studies import study  # noqa: E402
-from manyclass.app.tables import Choices  # noqa: E402
+from manyclass.app.table_options import Choices  # noqa: E402
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (

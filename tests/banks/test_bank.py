@@ -19,7 +19,6 @@ from sklearn.datasets import load_iris, make_blobs
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import (
     LogisticRegression,
-    LogisticRegressionCV,
     Perceptron,
     RidgeClassifier,
     RidgeClassifierCV,
@@ -31,6 +30,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
+from versions import logistic_regression_cv
 
 from manyclass import CoupledClassifier, codes
 from manyclass.banks import (
@@ -56,9 +56,7 @@ LINEAR = {
     "logistic": LogisticRegression,
     "logistic without intercept": lambda: LogisticRegression(fit_intercept=False),
     "logistic by liblinear": lambda: LogisticRegression(solver="liblinear"),
-    "logistic CV": lambda: LogisticRegressionCV(
-        Cs=[1.0], cv=2, l1_ratios=(0,), use_legacy_attributes=False, scoring="neg_log_loss"
-    ),
+    "logistic CV": lambda: logistic_regression_cv(Cs=[1.0], cv=2, scoring="neg_log_loss"),
     "linear SVC": LinearSVC,
     "linear SVC without intercept": lambda: LinearSVC(fit_intercept=False),
     "LDA": LinearDiscriminantAnalysis,

@@ -22,7 +22,6 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import (
     LogisticRegression,
-    LogisticRegressionCV,
     Perceptron,
     RidgeClassifier,
     RidgeClassifierCV,
@@ -40,6 +39,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVC, LinearSVC, NuSVC
 from threadpoolctl import threadpool_limits
+from versions import logistic_regression_cv
 
 from manyclass import CoupledClassifier, CoupledSVC, __version__, codes, couple
 from manyclass.banks import CENTRED, LOG_ODDS, MARGIN, PROBABILITY, NativeBank, fit_native
@@ -230,9 +230,7 @@ def test_own_probabilities_without_calibration(samples, scaling):
 NATIVE = [
     LogisticRegression(),
     LogisticRegression(C=100.0, fit_intercept=False),
-    LogisticRegressionCV(
-        Cs=2, cv=2, l1_ratios=(0,), use_legacy_attributes=False, scoring="neg_log_loss"
-    ),
+    logistic_regression_cv(Cs=2, cv=2, scoring="neg_log_loss"),
     LinearDiscriminantAnalysis(),
     SGDClassifier(loss="log_loss", random_state=0),
     SGDClassifier(loss="modified_huber", random_state=0),

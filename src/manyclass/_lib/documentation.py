@@ -5,24 +5,35 @@ from __future__ import annotations
 import os
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
+from typing import Any
 
 import manyclass
 
 
-def link(kind: type) -> str:
-    """Return the address of a public class in the reference, or "" if it has none.
+class LinkedEstimator:
+    """Has a page in the reference, if it is a public class and the pages are known.
 
-    The environment variable ``MANYCLASS_DOCS`` names the pages, for example a folder that
-    ``make docs`` has written; otherwise the metadata of the installed package does.
+    The environment variable ``MANYCLASS_DOCS`` names the pages: their address, or the folder that
+    ``make docs`` has written. Otherwise the metadata of the installed package does. If neither
+    does, there is no link: one that leads nowhere is worse.
+
+    Both attributes are scikit-learn's convention, so that subclasses in other packages can set
+    them for pages of their own.
     """
-    pages = os.environ.get("MANYCLASS_DOCS") or _published()
-    if not pages or getattr(manyclass, kind.__name__, None) is not kind:
-        return ""
-    if "://" not in pages:
-        from pathlib import Path
 
-        pages = Path(pages).absolute().as_uri()
-    return f"{pages.rstrip('/')}/api/generated/manyclass.{kind.__name__}.html"
+    _doc_link_module: str = "manyclass"
+
+    @property
+    def _doc_link_template(self) -> str:
+        kind: Any = type(self)
+        pages = os.environ.get("MANYCLASS_DOCS") or _published()
+        if not pages or getattr(manyclass, kind.__name__, None) is not kind:
+            return ""
+        if "://" not in pages:
+            from pathlib import Path
+
+            pages = Path(pages).absolute().as_uri()
+        return f"{pages.rstrip('/')}/api/generated/manyclass.{{estimator_name}}.html"
 
 
 @cache

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-import numpy as np
-
 _PACKAGE = __name__.partition(".")[0]
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
@@ -57,7 +55,8 @@ def printable(label: Any) -> str:
 
 def quoted(label: Any, longest: int = 60) -> str:
     """Write a label for a message: as Python code, shortened to ``longest`` characters."""
-    plain = isinstance(label, np.generic) and label.dtype.kind not in "mM"
+    kind = getattr(getattr(label, "dtype", None), "kind", "M")  # of a scalar of numpy's
+    plain = kind not in "mM" and getattr(label, "shape", None) == ()
     return shorten(repr(label.item() if plain else label), longest)
 
 

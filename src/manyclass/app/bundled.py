@@ -21,15 +21,6 @@ BUNDLED: dict[str, Callable[[], Any]] = {
 }
 
 
-def check_target(name: str, target: str | None) -> None:
-    """Raise an error if a bundled data set has another target."""
-    if target not in (None, "class"):
-        raise ValueError(
-            f"{name} is a bundled data set, and its target is 'class'. Leave out "
-            f"--target {target!r}, or write ./{name}.csv for a file."
-        )
-
-
 def load(name: str) -> tuple[pd.DataFrame, pd.Series]:
     """Return the features and the labels of a data set of ``BUNDLED``."""
     pd = import_pandas()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from manyclass import __version__
 from manyclass.app import signals
@@ -28,22 +27,12 @@ def _command(argv: Sequence[str] | None) -> tuple[str, Callable[[], int]]:
     def command() -> int:
         from importlib import import_module
 
-        _check_files(arguments)
+        from manyclass.app import early
+
+        early.check(arguments)
         return import_module(f"manyclass.app.{arguments.module}").run(arguments)
 
     return f"manyclass {arguments.command}", command
-
-
-def _check_files(arguments: Any) -> None:
-    """Raise an error if a file is not there, before much is imported."""
-    from manyclass.app.arguments import DATA_SETS
-    from manyclass.app.streams import STDIN, existing
-
-    model = getattr(arguments, "model", None)
-    if model is not None and not model.exists():
-        raise FileNotFoundError(f"there is no file {model}.")
-    if arguments.data not in (None, STDIN, *DATA_SETS):
-        existing(arguments.data)
 
 
 if __name__ == "__main__":

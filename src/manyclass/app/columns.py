@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyclass._lib.extras import import_extra
-from manyclass._lib.messages import warn
+from manyclass._lib.messages import quoted, warn
 from manyclass.app.dates import COMPACT, ISO, are_compact_dates, find_form, read_dates
 from manyclass.app.terminal import joined, shown
 
@@ -409,8 +409,16 @@ def _why_useless(
         return "the same value in all rows"
     many = distinct > max(MOST_CATEGORIES, share * present) or distinct > most_texts
     if kind == "category" and many:
-        return f"{distinct} different texts in {present} rows, as in an identifier"
+        return f"{distinct} different texts in {present} rows, {_like_what(column.dropna())}"
     return None
+
+
+def _like_what(texts: pd.Series) -> str:
+    """Say what texts look like that nearly all differ: measurements with a unit, or identifiers."""
+    beside = texts.astype(str).str.extract(r"^(\D*?)[+-]?\d+[.,]\d+(\D*)$")
+    if len(beside.drop_duplicates()) == 1 and beside.notna().all(axis=None):
+        return f"such as {quoted(texts.iloc[0])}: as numbers they would be of use"
+    return "as in an identifier"
 
 
 def _standardised():

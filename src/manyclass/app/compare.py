@@ -284,11 +284,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Run ``manyclass compare``."""
     from manyclass.app import tables
     from manyclass.app.progress import shown_on_stderr
+    from manyclass.app.table_options import Choices
 
     name = arguments.data or DEMO
     folds = arguments.folds if arguments.folds is not None else 3 if arguments.quick else 5
-    _check_outputs(arguments, name)
-    choices = tables.Choices.of(arguments)
+    choices = Choices.of(arguments)
     table, said = with_warnings(lambda: tables.read(name, choices))
     table.X.index += 1  # rows are numbered from 1
     table = inputs.sample_table(table, arguments.rows, random_state=arguments.seed)
@@ -321,17 +321,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.save is not None:
         return _save(board, table, arguments)
     return 0 if board.measured else 1
-
-
-def _check_outputs(arguments: argparse.Namespace, name: str) -> None:
-    """Raise an error if a file cannot be written, before anything is computed."""
-    from manyclass._lib.files import check_output
-    from manyclass.app.page import check_report
-
-    if arguments.report is not None:
-        check_report(arguments.report, [name], force=arguments.force)
-    if arguments.save is not None:
-        check_output(arguments.save, [name], force=arguments.force)
 
 
 def _candidates(arguments: argparse.Namespace, size: Any) -> tuple[list[Candidate], list[str]]:

@@ -27,7 +27,8 @@ from manyclass.app.columns import KINDS, used_columns
 from manyclass.app.measuring import make_pipeline
 from manyclass.app.progress import bar_on_stderr
 from manyclass.app.signals import Stopped
-from manyclass.app.tables import Choices, Table, read
+from manyclass.app.table_options import Choices
+from manyclass.app.tables import Table, read
 from manyclass.app.terminal import counted, notes, say
 from manyclass.classifier import CoupledBase
 from manyclass.learners import BoostedNaiveBayes, KernelLogisticRegression

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import re
-import zlib
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from functools import cached_property
@@ -21,10 +17,10 @@ from manyclass._lib.files import StrPath
 from manyclass._lib.messages import warn
 from manyclass.app import bundled
 from manyclass.app.columns import MISSING, import_pandas
-from manyclass.app.dialect import COMMA_NUMBER, GROUPED, Dialect, find_dialect
+from manyclass.app.dialect import COMMA_NUMBER, GROUPED
+from manyclass.app.lines import Lines, check_different, readable
 from manyclass.app.signs import without_signs
-from manyclass.app.streams import TEXTS, Stream, open_stream
-from manyclass.app.terminal import shown
+from manyclass.app.streams import Stream, open_stream
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +44,7 @@ def open_table(
         return BundledTable(str(path))
     stream = open_stream(path)
     if stream.is_text:
-        return TextTable(stream, sep=sep, decimal=decimal, encoding=encoding)
+        return TextTable(Lines(stream, sep=sep, decimal=decimal, encoding=encoding))
     kinds = {".parquet": ParquetTable, ".xlsx": SheetTable}
     return kinds.get(stream.suffix, FeatherTable)(stream)
 
@@ -76,11 +72,7 @@ class TableFile(ABC):
     def names(self) -> list[str]:
         """The names of the columns, all different."""
         names = self._names()
-        twice = sorted(name for name, times in Counter(names).items() if times > 1)
-        if twice:
-            raise ValueError(
-                f"{self.name} has columns of the same name: {shown(twice)}. Rename them."
-            )
+        check_different(names, self.name)
         return names
 
     def blocks(
@@ -133,55 +125,21 @@ class TextTable(TableFile):
 
     is_text = True
 
-    def __init__(
-        self, stream: Stream, *, sep: str | None, decimal: str | None, encoding: str | None
-    ):
-        self.name, self._open = stream.name, stream.open
+    def __init__(self, lines: Lines):
+        self.name, self._lines, self.dialect = lines.name, lines, lines.dialect
         self.as_written: dict[str, pd.Series] = {}
-        with self._readable():
-            self.dialect: Dialect = find_dialect(
-                stream.open,
-                stream.name,
-                TEXTS[stream.suffix],
-                sep=sep,
-                decimal=decimal,
-                encoding=encoding,
-            )
 
     def _names(self) -> list[str]:
-        with self._rows() as rows:
-            names: list[str] = next(rows, [])
-        if not any(names):
-            raise ValueError(
-                f"{self.name} is empty, or its first line is. It must hold the column names."
-            )
-        return [name or f"Unnamed: {place}" for place, name in enumerate(names)]
+        return self._lines.names
 
-    def n_rows(self) -> int:
-        """Count the rows, and check every line.
-
-        A line with more or fewer fields than columns is an error, because parsers read it in
-        different ways. An empty line is not a row, except in a table of one column: there it is a
-        missing value.
-        """
-        n, width = 0, len(self.names)
-        with self._rows() as lines:
-            next(lines)
-            for fields in lines:
-                if len(fields) not in (0, width):
-                    raise ValueError(
-                        f"{self.name} is broken at line {lines.line_num}: it has {len(fields)} "
-                        f"fields, but there are {width} columns. Put text with separators in "
-                        "quotes, or correct the line."
-                    )
-                n += bool(fields) or width == 1
-        return n
+    def n_rows(self) -> int:  # noqa: D102
+        return self._lines.n_rows()
 
     def _blocks(self, rows: int | None, text: Collection[str], verbatim: Collection[str]) -> Blocks:
         pd, names = import_pandas(), self.names
         self.n_rows()
         kept, exact = set(text), set(verbatim)
-        with self._readable(), self._open() as stream, self.dialect.decoded(stream) as lines:
+        with self._readable(), self._lines.open() as stream, self.dialect.decoded(stream) as lines:
             reader = pd.read_csv(
                 lines,
                 sep=self.dialect.separator,
@@ -248,30 +206,14 @@ class TextTable(TableFile):
         return fields.mask(marked, plain.str.replace(decimal, ".", regex=False)), sign
 
     @contextmanager
-    def _rows(self) -> Iterator[Any]:
-        """Open the file for its lines, split into fields."""
-        with self._readable(), self.dialect.lines(self._open, self.name) as lines:
-            yield csv.reader(lines, delimiter=self.dialect.separator)
-
-    @contextmanager
     def _readable(self) -> Iterator[None]:
         """Turn errors of the readers into messages of one line."""
         from pandas.errors import EmptyDataError, ParserError
 
         try:
-            yield
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{self.name} is not in {error.encoding} (it has the byte "
-                f"0x{error.object[error.start]:02x}): name its encoding with --encoding."
-            ) from error
-        except UnicodeError as error:
-            raise ValueError(f"{self.name} cannot be decoded: {error}. Try --encoding.") from error
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(
-                f"{self.name} is not a complete gzip file. Get a fresh copy."
-            ) from error
-        except (ParserError, EmptyDataError, csv.Error) as error:
+            with readable(self.name):
+                yield
+        except (ParserError, EmptyDataError) as error:
             reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
             row = re.fullmatch("EOF inside string starting at row (\\d+)", reason)
             if row is not None:

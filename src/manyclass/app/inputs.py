@@ -125,7 +125,8 @@ def find_folds(
 ) -> tuple[list[Fold], list[str]]:
     """Return the folds and notes on them: given ones, or stratified, without divided groups."""
     if not isinstance(cv, int | np.integer):
-        return _given_folds(cv, classes, target)
+        found, notes = _given_folds(cv, classes, target)
+        return found, notes + _divided_groups(found, groups)
     check_folds(cv)
     if groups is not None:
         return _grouped_folds(int(cv), classes, target, groups, random_state)
@@ -156,6 +157,20 @@ def _given_folds(
     names = [repr(classes[c]) for c in sorted(unknown)]
     note = f"{_some_have(names)} no row to train on in some fold, and is not tested on there."
     return found, [note] if names else []
+
+
+def _divided_groups(cv: list[Fold], groups: ArrayLike | None) -> list[str]:
+    """Return a note if given folds train and test on rows of the same group."""
+    names = np.asarray(() if groups is None else groups).astype(str)
+    if not len(names):
+        return []
+    divided = set().union(*(set(names[train]) & set(names[test]) for train, test in cv))
+    if not divided:
+        return []
+    return [
+        f"{len(divided)} of {len(set(names))} groups have rows to train on and rows to test on, as "
+        "the given folds divide them."
+    ]
 
 
 def _grouped_folds(

@@ -28,7 +28,7 @@ MINUS = "\N{MINUS SIGN}"
 BEST = "*"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Entry:
     """The results of one candidate."""
 
@@ -68,6 +68,12 @@ class Entry:
     def is_baseline(self) -> bool:
         """Whether it knows class frequencies only."""
         return self.name == BASELINE
+
+    def __repr__(self) -> str:
+        """The means of the metrics: the probabilities would fill pages."""
+        known = [metric for metric in self.values if metric not in (FIT, PREDICT)]
+        means = ", ".join(f"{metric} {self.mean(metric):.3g}" for metric in known)
+        return f"<Entry {self.name}: {means or self.failure}>"
 
     def tested(self) -> tuple[NDArray[np.intp], Floats]:
         """Return the rows that were left out once, and their probabilities."""

@@ -5,40 +5,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from manyclass._lib.extras import import_extra
-from manyclass._lib.files import StrPath, check_output, replace_file
+from manyclass._lib.files import StrPath, replace_file
 from manyclass.app import figures, page_contents
 from manyclass.app.leaderboard import LEVEL, Leaderboard
+from manyclass.app.outputs import check_report
 from manyclass.app.page_contents import LIMITS
 from manyclass.app.report import as_text, short_names
 from manyclass.app.snippet import Source, program
 from manyclass.app.studies import Studies
 
-__all__ = ["Source", "check_report", "render", "write_page"]
-
-MARK = b'<meta name="generator" content="manyclass">'  # near the beginning of every report
-
-
-def check_report(path: StrPath, inputs: Iterable[StrPath] = (), *, force: bool = False) -> None:
-    """Raise an error if a report cannot be written, before anything is computed.
-
-    An earlier report is replaced. Another file is replaced only by force, and an input never.
-    """
-    for name in ("jinja2", "matplotlib"):
-        import_extra(name, "a report needs")
-    check_output(path, inputs, force=force or _is_report(Path(path)), new_folder=True)
-
-
-def _is_report(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with open(path, "rb") as file:
-        return MARK in file.read(1000)
+__all__ = ["Source", "render", "write_page"]
 
 
 def write_page(

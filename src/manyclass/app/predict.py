@@ -13,14 +13,15 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from manyclass._lib.files import StrPath
-from manyclass._lib.messages import meant, warn
+from manyclass._lib.messages import warn
 from manyclass.app.columns import Kind, Layout, conform, import_pandas
 from manyclass.app.fit import quality
 from manyclass.app.formats import TableFile, TextTable, without_missing
+from manyclass.app.outputs import STDOUT, check_predictions
 from manyclass.app.progress import bar_on_stderr
-from manyclass.app.tables import Choices
+from manyclass.app.table_options import Choices, check_copied, lacking
 from manyclass.app.terminal import counted, notes, say, shown
-from manyclass.app.writing import STDOUT, check_name, writer
+from manyclass.app.writing import writer
 from manyclass.storage import load_model, read_metadata
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def predict_file(
     if block_rows < 1:
         raise ValueError(f"block_rows (--block-rows) must be at least 1, got {block_rows}.")
     layout, target = _description(model_path)
-    check_name(output, [model_path, data_path])
+    check_predictions(output, [model_path, data_path])
     file = choices.open(data_path)
     carried = file.names if keep_all else list(dict.fromkeys(id_columns))
     _check_columns(file, layout.kinds, carried, target)
@@ -159,17 +160,11 @@ def _check_columns(
     missing = [name for name in kinds if name not in known]
     spare = [name for name in file.names if name not in kinds]
     if missing:
-        raise ValueError(f"{file.name} lacks columns of the model: {_lacking(missing, spare)}.")
-    absent = [name for name in carried if name not in known]
-    if absent:
-        raise ValueError(f"{file.name} lacks the --id column: {_lacking(absent, file.names)}.")
+        raise ValueError(f"{file.name} lacks columns of the model: {lacking(missing, spare)}.")
+    check_copied(file.names, carried, file.name)
     extra = [name for name in spare if name not in {*carried, target}]
     if extra:
         warn(f"columns that the model does not use: {shown(extra)}.")
-
-
-def _lacking(missing: Sequence[str], names: Sequence[str]) -> str:
-    return shown(missing) + meant(missing[0], names)
 
 
 class _Answer:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from manyclass.app.terminal import say, without_control_characters
+from manyclass.app.terminal import counted, say, without_control_characters
 
 if TYPE_CHECKING:
     from manyclass.app.compare import Step
@@ -44,4 +44,5 @@ def _plain_line(step: Step) -> None:
     if step.failure is not None:
         say(f"  {step.name} failed: {step.failure}", sys.stderr)
     elif step.fold == step.n_folds:
-        say(f"  {step.name}: {step.n_folds} folds in {step.seconds:.1f} s", sys.stderr)
+        folds = counted(step.n_folds, "fold")
+        say(f"  {step.name}: {folds} in {step.seconds:.1f} s", sys.stderr)

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
 from typing import Any
 from weakref import ref
 
@@ -254,6 +253,8 @@ def starting_workers(n_jobs: int) -> Iterator[None]:
     if n_jobs == 1 or not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    from multiprocessing import resource_tracker
+
     from joblib.externals.loky.backend import resource_tracker as of_joblib
 
     for tracker in (resource_tracker, of_joblib):  # they unblock the signal when they start

@@ -12,7 +12,7 @@ import manyclass
 from manyclass.app.arguments import BASELINE
 from manyclass.app.leaderboard import Entry, Leaderboard
 from manyclass.app.scoring import USUAL
-from manyclass.app.tables import Choices
+from manyclass.app.table_options import Choices
 
 
 class Source(NamedTuple):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from manyclass._lib.files import StrPath
-from manyclass._lib.messages import meant, warn
-from manyclass.app import bundled
+from manyclass._lib.messages import warn
 from manyclass.app.columns import Layout, conform, import_pandas, layout_of
-from manyclass.app.formats import TableFile, open_table
 from manyclass.app.suspicious_columns import identifiers, leaks
-from manyclass.app.target import find_target, read_labels
+from manyclass.app.table_options import Choices
+from manyclass.app.target import read_labels
 from manyclass.app.terminal import counted, joined, shown
 
 if TYPE_CHECKING:
@@ -21,35 +19,6 @@ if TYPE_CHECKING:
 
 NAMELESS = re.compile(r"Unnamed: \d+|__index_level_\d+__")
 """The names that pandas gives to a column, or in Parquet an index, without a name."""
-
-
-@dataclass(frozen=True)
-class Choices:
-    """What the user said about a table: its columns, and how a text file is written."""
-
-    target: str | None = None
-    drop: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    numeric: tuple[str, ...] = ()
-    groups: str | None = None
-    split_column: str | None = None
-    sep: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
-
-    @classmethod
-    def of(cls, arguments: Any) -> Choices:
-        """Take the options of a command line."""
-        values: dict[str, Any] = {
-            name: getattr(arguments, name, None) for name in cls.__dataclass_fields__
-        }
-        for name in ("drop", "categorical", "numeric"):
-            values[name] = tuple(values[name] or ())
-        return cls(**values)
-
-    def open(self, path: StrPath) -> TableFile:
-        """Open a file."""
-        return open_table(path, sep=self.sep, decimal=self.decimal, encoding=self.encoding)
 
 
 class Table(NamedTuple):
@@ -117,12 +86,8 @@ def read_table(
 def read(path: StrPath, choices: Choices) -> Table:
     """Read a table as the user chose; see :func:`read_table`."""
     file = choices.open(path)
-    if isinstance(file.name, str) and file.name in bundled.BUNDLED:
-        bundled.check_target(file.name, choices.target)
-    label = find_target(file.names, choices.target, file.name)
-    roles = [name for name in (choices.groups, choices.split_column) if name is not None]
-    _check_names(choices, file, label)
-    frame = file.whole(text=[label, *roles, *choices.categorical])
+    label = choices.find_target(file.names, file.name)
+    frame = file.whole(text=[label, *choices.roles, *choices.categorical])
     if len(frame) == 0:
         raise ValueError(f"{file.name} has column names but no rows: nothing to learn from.")
     y = read_labels(frame.pop(label), file.name)
@@ -130,7 +95,7 @@ def read(path: StrPath, choices: Choices) -> Table:
         None if name is None else _without_gaps(frame[name], file.name)
         for name in (choices.groups, choices.split_column)
     )
-    frame = frame.drop(columns=[*dict.fromkeys(roles), *choices.drop])
+    frame = frame.drop(columns=[*dict.fromkeys(choices.roles), *choices.drop])
     frame = _without_row_numbers(frame, file.name, (*choices.numeric, *choices.categorical))
     if frame.shape[1] == 0:
         raise ValueError(f"{file.name} has no column but the target {label!r}: add features.")
@@ -141,29 +106,6 @@ def read(path: StrPath, choices: Choices) -> Table:
     X = conform(frame, layout)
     _warn_of_leaks(X, y)
     return Table(X, y, layout, groups, split, choices)
-
-
-def _check_names(choices: Choices, file: TableFile, label: str) -> None:
-    """Raise an error if an option names a column that is not there, or the target."""
-    known = set(file.names)
-    named = {
-        "--drop": choices.drop,
-        "--categorical": choices.categorical,
-        "--numeric": choices.numeric,
-        "--groups": [choices.groups] if choices.groups is not None else [],
-        "--split-column": [choices.split_column] if choices.split_column is not None else [],
-    }
-    for option, names in named.items():
-        for name in names:
-            if name not in known:
-                raise ValueError(
-                    f"{option}: {file.name} has no column {name!r}{meant(name, known)}."
-                )
-            if name == label:
-                raise ValueError(f"{option}: {name!r} is the target.")
-    both = set(choices.categorical) & set(choices.numeric)
-    if both:
-        raise ValueError(f"{shown(sorted(both))} cannot be --categorical and --numeric.")
 
 
 def _without_gaps(column: pd.Series, name: str) -> pd.Series:

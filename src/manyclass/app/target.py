@@ -1,9 +1,8 @@
-"""The column of a table that holds the classes: find it and check it."""
+"""The column of a table that holds the classes: read it and check it."""
 
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,42 +14,7 @@ from manyclass.app.terminal import counted, shown
 if TYPE_CHECKING:
     import pandas as pd
 
-TARGETS = ("target", "class", "label", "y")
-"""Usual names of the column of classes."""
-FRACTION = re.compile(r"-?\d+\.\d+")
 INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")  # as Python writes it, within 64 bits
-
-
-def find_target(names: list[str], target: str | None, path: str) -> str:
-    """Return the name of the column that holds the classes, given or found."""
-    if target is None:
-        candidates = [name for name in names if name.strip().casefold() in TARGETS]
-        if len(candidates) == 1:
-            return candidates[0]
-        found = f"has {shown(candidates)}" if candidates else f"has none of {shown(TARGETS)}"
-        raise ValueError(
-            f"which column holds the classes? {path} {found}; name it with --target. "
-            f"{_listed(names)}"
-        )
-    if target not in names:
-        close = get_close_matches(target, names, n=3) or [
-            name for name in names if name.strip().lower() == target.strip().lower()
-        ]
-        hint = f"Did you mean {shown(close)}?" if close else _listed(names)
-        raise ValueError(f"{path} has no column {quoted(target)} for the target. {hint}")
-    return target
-
-
-def _listed(names: list[str]) -> str:
-    """Name the columns, and say what may be wrong with the file if these are no names."""
-    if len(names) == 1:
-        return (
-            f"It has one column only, {quoted(names[0])}: check that the first line holds the "
-            "names of the columns, and name their separator with --sep."
-        )
-    fractions = any(FRACTION.fullmatch(name) for name in names)
-    hint = " The first line seems to hold data: put the names above it." if fractions else ""
-    return f"Its columns are {shown(names)}.{hint}"
 
 
 def read_labels(

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 def verdict(board: Leaderboard) -> str:
     """Say which candidate to use, and how sure that is."""
+    if not board.measured and not board.failed:
+        return "There is no candidate but the baseline: name one."
     if not board.measured:
         return "No candidate was finished: there is none to pick."
     best, pick = board.best, board.pick

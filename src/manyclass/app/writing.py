@@ -14,7 +14,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from manyclass._lib.extras import import_extra
-from manyclass._lib.files import StrPath, check_output, replacing
+from manyclass._lib.files import StrPath, replacing
+from manyclass.app.outputs import SEPARATORS, STDOUT
 from manyclass.app.terminal import without_control_characters
 
 if TYPE_CHECKING:
@@ -22,20 +23,9 @@ if TYPE_CHECKING:
 
 Write = Callable[["pd.DataFrame"], None]
 """Adds rows to the output."""
-STDOUT = "-"
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
 FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 """Beginnings of texts that a spreadsheet takes for a formula (OWASP, "CSV Injection"). The last
 four are the full-width forms of the first four."""
-
-
-def check_name(output: StrPath, inputs: Sequence[StrPath]) -> None:
-    """Raise an error if the output cannot be written."""
-    if str(output) == STDOUT:
-        return
-    if Path(output).suffix.lower() not in (*SEPARATORS, ".parquet"):
-        raise ValueError(f"{output}: the output must end in .csv, .tsv or .parquet, or be -.")
-    check_output(output, inputs, force=True)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from manyclass._lib.arrays import Floats
-from manyclass._lib.documentation import link
+from manyclass._lib.documentation import LinkedEstimator
 from manyclass._lib.labels import check_targets
 from manyclass._lib.messages import quoted
 from manyclass._lib.routing import RoutingMixin, offers_weights_if_taken
@@ -31,7 +31,7 @@ def _has_probabilities(self) -> bool:
     return hasattr(base, "predict_proba")
 
 
-class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
+class DecisionClassifier(LinkedEstimator, RoutingMixin, ClassifierMixin, BaseEstimator):
     """Classifier that decides by costs, for a population with other class frequencies.
 
     ``predict_proba`` returns the probabilities of ``estimator``, adjusted to the class
@@ -198,9 +198,6 @@ class DecisionClassifier(RoutingMixin, ClassifierMixin, BaseEstimator):
         labels = classes if self.decisions is None else self.decisions
         rejects = self.reject_cost is not None
         return cost, decision_labels(labels, d, rejects, self.rejected, "decisions")
-
-    def _get_doc_link(self) -> str:
-        return link(type(self))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X):
