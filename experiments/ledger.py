@@ -100,6 +100,21 @@ class Retired:
 
 
 @dataclass(frozen=True)
+class Plan:
+    """Further results for verdicts that were open. Their number is fixed before they are run."""
+
+    date: date
+    entries: tuple[str, ...]
+    """Identifiers of the entries that they may decide. Their criteria stay as they are."""
+    number: str
+    """What was to be run."""
+    known: str
+    """What was known of the results then."""
+    came: str
+    """What was run in the end, and why if it is not the planned number."""
+
+
+@dataclass(frozen=True)
 class Ledger:
     """The ledger of one paper."""
 
@@ -107,6 +122,7 @@ class Ledger:
     entries: tuple[Entry, ...]
     errata: tuple[Erratum, ...] = ()
     retired: tuple[Retired, ...] = field(default=())
+    plans: tuple[Plan, ...] = field(default=())
 
     def score(self) -> Counter[str]:
         """Return how many verdicts there are of each word."""
@@ -128,9 +144,14 @@ def read_ledger(paper: str) -> Ledger:
         entries = tuple(_entry(table) for table in found["entry"])
         errata = tuple(Erratum(**table) for table in found.get("erratum", []))
         retired = tuple(Retired(**table) for table in found.get("retired", []))
+        plans = tuple(_plan(**table) for table in found.get("plan", []))
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path_of(paper)} is damaged: {error}.") from error
-    return Ledger(paper, entries, errata, retired)
+    return Ledger(paper, entries, errata, retired, plans)
+
+
+def _plan(entries: list[str], **table: Any) -> Plan:
+    return Plan(entries=tuple(entries), **table)
 
 
 def _entry(table: dict[str, Any]) -> Entry:
@@ -141,7 +162,12 @@ def _entry(table: dict[str, Any]) -> Entry:
 def write_ledger(ledger: Ledger) -> None:
     """Write the ledger of a paper, in the order of its fields."""
     parts = [f"# {of_paper(ledger.paper)[0]}. Verdicts are written by: python -m experiments judge"]
-    named = (("entry", ledger.entries), ("erratum", ledger.errata), ("retired", ledger.retired))
+    named = (
+        ("entry", ledger.entries),
+        ("erratum", ledger.errata),
+        ("retired", ledger.retired),
+        ("plan", ledger.plans),
+    )
     parts += [_table(name, item) for name, items in named for item in items]
     replace_file(path_of(ledger.paper), "\n\n".join(parts) + "\n")
 

@@ -96,6 +96,14 @@ def test_the_findings_are_those_of_the_ledgers():
 
 
 @pytest.mark.parametrize("paper", ledger.PAPERS)
+def test_plans_are_complete_and_name_entries(paper):
+    book = BOOKS[paper]
+    for plan in book.plans:
+        assert plan.entries and set(plan.entries) <= {entry.id for entry in book.entries}
+        assert plan.number and plan.known and plan.came
+
+
+@pytest.mark.parametrize("paper", ledger.PAPERS)
 def test_errata_refer_to_what_shows_them(paper):
     for erratum in BOOKS[paper].errata:
         assert exists(erratum.shown), erratum.shown

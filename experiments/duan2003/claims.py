@@ -15,7 +15,12 @@ import numpy as np
 
 from experiments.duan2003.methods import PAPER
 from experiments.duan2003.partitions import SOURCES, Floats
-from experiments.duan2003.results import Table, distances_from_published, published_values
+from experiments.duan2003.results import (
+    Table,
+    decisive,
+    distances_from_published,
+    published_values,
+)
 from experiments.intervals import Interval, all_of, normal_interval, reproduced, t_interval
 from experiments.results import Measurement
 from experiments.runner import Claim, Verdict
@@ -88,7 +93,7 @@ def _compare(*questions: tuple[Question, Answer]) -> Callable[[list[Measurement]
     """Return a function that decides whether all answers are yes."""
 
     def decide(rows: list[Measurement]) -> Verdict:
-        table = Table(rows)
+        table = Table(decisive(rows))
         missing = _missing(table)
         if missing:
             return missing
@@ -212,7 +217,7 @@ def _competitive(
 
 
 def _variances(rows: list[Measurement]) -> Verdict:
-    table = Table(rows)
+    table = Table(decisive(rows))
     missing = _missing(table, at_least=4)
     if missing:
         return missing

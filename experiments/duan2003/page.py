@@ -20,7 +20,7 @@ from experiments.duan2003.results import (
     published_p_values,
     published_values,
 )
-from experiments.duan2003.tables import PAIRS
+from experiments.duan2003.tables import FURTHER, PAIRS, SCALES
 from experiments.results import Measurement
 
 UNKNOWN = "–"
@@ -82,8 +82,14 @@ def _what_was_run(table: Table) -> str:
     further = len(table.partitions(*table.data(), methods=PAIRS)) - len(
         table.partitions(*table.data())
     )
-    more = f" MWV and PWC were run on {further} further ones, for the claims." if further else ""
-    return f"{text} of the same sizes.{more}"
+    if not further:
+        return f"{text} of the same sizes."
+    planned = SCALES["paper"][FURTHER]
+    until = f" They decide when all {planned} that are planned are there."
+    return (
+        f"{text} of the same sizes. MWV and PWC were run on {further} further ones, for the claims."
+        f"{until if further < planned else ''}"
+    )
 
 
 # ---------------------------------------------------------------------- compared to the paper

@@ -12,7 +12,7 @@ from scipy.stats import t
 from experiments import pages
 from experiments.duan2003.methods import PAPER
 from experiments.duan2003.partitions import SOURCES, Floats
-from experiments.duan2003.tables import SIZE
+from experiments.duan2003.tables import FURTHER, PAIRS, SCALES, SIZE
 from experiments.results import Measurement
 
 PARTITIONS = 20  # of the paper
@@ -80,6 +80,21 @@ class Table:
             scale = (a.mean() + b.mean()) / 2.0
             differences.append((a - b) / scale if scale > 0 else np.zeros_like(a))
         return np.mean(differences, axis=0)
+
+
+def decisive(rows: Iterable[Measurement]) -> list[Measurement]:
+    """Leave out the further partitions until all that were planned are there.
+
+    Claims that were decided as soon as some of them are there could be decided by chance.
+    """
+    rows = list(rows)
+    table = Table(rows)
+    whole = {data: table.partitions(data) for data in SOURCES}
+    of_pairs = {data: table.partitions(data, methods=PAIRS) for data in SOURCES}
+    planned = {size["partitions"]: size["partitions"] + size[FURTHER] for size in SCALES.values()}
+    if all(len(of_pairs[data]) == planned.get(len(whole[data])) for data in SOURCES):
+        return rows
+    return [row for row in rows if int(row.split) in whole[row.data]]
 
 
 class Published(NamedTuple):

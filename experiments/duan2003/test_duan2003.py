@@ -430,6 +430,17 @@ def test_claims_use_the_further_partitions_of_their_methods():
     assert f" {PARTITIONS} partitions" in found["ssmc1va"]
 
 
+def test_further_partitions_decide_nothing_until_all_are_there():
+    rows = invented(BETTER, LOSSES)
+    some = [
+        row._replace(split=str(int(row.split) + PARTITIONS))
+        for row in rows
+        if row.method in tables.PAIRS and (row.data, row.split) != ("WAV", str(PARTITIONS))
+    ]
+    by_all = {c.key: c.decide(rows) for c in CLAIMS}
+    assert {c.key: c.decide(rows + some) for c in CLAIMS} == by_all
+
+
 def test_a_real_data_set_in_small(shared_data, monkeypatch):
     waveform = shared_data("waveform")
     monkeypatch.setattr(partitions, "load", lambda name: waveform)

@@ -50,6 +50,7 @@ def findings_text() -> str:
         parts += _section(number, finding)
     parts += ["## Errata", ERRATA, errata_table(books)]
     parts += ["## Criteria that were changed", CHANGED, _changed(books)]
+    parts += ["## Further results that were planned", PLANNED, _planned(books)]
     parts += ["## What was judged before", RETIRED, _retired(books)]
     return "\n\n".join(parts) + "\n"
 
@@ -73,7 +74,8 @@ def totals(books: list[ledger.Ledger]) -> str:
         counts = [str(part.count(w)) for part in (rest, claims) for w in ledger.VERDICTS]
         table.append([book.paper, *counts])
     sums = [str(sum(int(row[i]) for row in table)) for i in range(1, 7)]
-    header = [f"{part}: {w}" for part in ("methods to figures", "claims") for w in ledger.VERDICTS]
+    parts = "methods, tables, figures", "claims"
+    header = [f"{part}: {w}" for part in parts for w in ledger.VERDICTS]
     return markdown_table(["paper", *header], [*table, ["all", *sums]])
 
 
@@ -92,6 +94,16 @@ def _changed(books: list[ledger.Ledger]) -> str:
         for c in e.changes
     ]
     header = ["", "date", "criterion before", "it gave", "verdict now", "reason"]
+    return markdown_table(header, table, of_words=True)
+
+
+def _planned(books: list[ledger.Ledger]) -> str:
+    table = [
+        [book.paper, ", ".join(p.entries), p.date.isoformat(), p.number, p.known, p.came]
+        for book in books
+        for p in book.plans
+    ]
+    header = ["paper", "entries", "date", "planned", "known then", "what came of it"]
     return markdown_table(header, table, of_words=True)
 
 
@@ -119,6 +131,10 @@ experiment, or the check of published numbers (`experiments/checked.py`) that sh
 CHANGED = """\
 A criterion that is changed after its result is known can be bent. So every change is listed, with
 the verdict that the criterion gave before. The pages of the papers have today's criteria."""
+
+PLANNED = """\
+Results that are added until a verdict comes out would bend it, too. So the number of further
+results is fixed before they are run, and the criteria stay as they are."""
 
 RETIRED = """\
 Verdicts that earlier versions of these pages gave, and that were withdrawn."""
@@ -172,7 +188,7 @@ def _srm() -> str:
     return (
         "The paper's large gain, from 27.8 to 9.95 % with a polynomial of degree 2, appears when "
         "the solver is stopped early, and shrinks as it converges. On converged machines and "
-        f"further splits SRM gains {told}."
+        f"further splits SRM gains {told}. The paper does not say how its solver was stopped."
     )
 
 
@@ -217,7 +233,7 @@ FINDINGS = (
         {"figsize": (7.5, 3.8)},
     ),
     Finding(
-        "The gain of SRM comes mostly from solvers that did not converge",
+        "The large gain of SRM comes from solvers that did not converge",
         ("liu2005-converged/lowers-degree-2", "liu2005-converged/degrades-less"),
         figures.draw_stopped,
         "4-converged",

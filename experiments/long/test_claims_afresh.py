@@ -7,6 +7,9 @@ from collections.abc import Iterable
 import pytest
 
 from experiments import find
+from experiments.duan2003 import tables
+from experiments.duan2003.methods import FAMILIES
+from experiments.duan2003.partitions import SOURCES
 from experiments.findings.figures import rows_of
 from experiments.hastie1998 import gaussians, mixtures
 from experiments.hastie1998 import statements as hastie_statements
@@ -17,7 +20,7 @@ from experiments.pages import paired
 from experiments.results import Measurement
 from experiments.runner import Row, Verdict
 from experiments.simulated import gaussian_classes
-from experiments.wu2003 import figure1, spread
+from experiments.wu2003 import figure1, spread, table1
 from experiments.zadrozny2001 import divergence, measuring
 from experiments.zadrozny2001.claims import CODES, DATA
 
@@ -44,6 +47,18 @@ def assert_told_as_before(experiment: str, rows: list[Measurement]) -> None:
         assert again.holds in (before.holds, None), f"{claim.text} {again.evidence}"
 
 
+def assert_hold_again(
+    experiment: str, rows: list[Measurement], keys: Iterable[str], not_refuted: Iterable[str]
+) -> None:
+    """Check that claims of an experiment hold by these rows, and that others may hold."""
+    (found,) = find(experiment)
+    verdicts = {claim.key: claim.decide(rows) for claim in found.claims}
+    for key in keys:
+        assert verdicts[key].holds, f"{key}: {verdicts[key].evidence}"
+    for key in not_refuted:
+        assert verdicts[key].holds is not False, f"{key}: {verdicts[key].evidence}"
+
+
 # -- Wu, Lin & Weng --------------------------------------------------------------------
 
 
@@ -68,6 +83,43 @@ def simulated() -> list[Measurement]:
 def test_wu_figure1(simulated, beginning):
     verdict = decided("wu2003-figure1", beginning, simulated)
     assert verdict.holds, verdict.evidence
+
+
+def test_wu_table1(shared_data):
+    for name in table1.DATA:
+        shared_data(name)
+    # Pairs of samples that the tracked results do not have, and nine of the 121 points.
+    grid = [-1, 5, 11], [-5, -1, 3]
+    rows = [
+        row
+        for name in table1.DATA
+        for pair in range(101, 106)
+        for row in as_measurements(
+            name, table1.split_name(pair, 1), table1.measure(name, pair, 1, 300, 500, *grid)
+        )
+    ]
+    held = ["few-classes", "less-competitive", "as-figure-1c"]
+    assert_hold_again("wu2003-table1", rows, held, not_refuted=["letter-5"])
+
+
+# -- Duan et al. -----------------------------------------------------------------------
+
+
+def test_duan_tables_2_and_3(shared_data):
+    for source in SOURCES.values():
+        shared_data(source.name)
+    # The paper's training sizes, and a grid of nine points about the chosen ones.
+    grids = (3.0, 30.0, 300.0), (1.0,)
+    rows = [
+        row
+        for data, source in SOURCES.items()
+        for number in range(101, 104)
+        for family in FAMILIES
+        for row in as_measurements(
+            data, str(number), tables.measure(data, number, family, source.n_train, None, *grids)
+        )
+    ]
+    assert_hold_again("duan2003-tables", rows, ["table-2", "table-3"], not_refuted=["competitive"])
 
 
 # -- Hastie & Tibshirani ---------------------------------------------------------------
