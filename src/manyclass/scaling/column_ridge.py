@@ -8,8 +8,9 @@ from manyclass._lib.arrays import Flags, Floats, Places
 from manyclass.scaling.matrix import Search, log_losses, search_matrix
 
 # Ridges of the columns' effects, in units of k l / n, the usual one first: a half left out chooses
-# the second where the columns of weak learners tell more. benchmarks/quality/choices.md has others.
-COLUMNS_RIDGES = (0.3, 0.03)
+# the second with few samples, and the third where the columns of weak learners tell more.
+# benchmarks/quality/choices.md has others.
+COLUMNS_RIDGES = (0.3, 3.0, 0.03)
 
 
 def ridges(n: float, k: int, sizes: Places, of_columns: float | None) -> Floats:

@@ -68,7 +68,7 @@ class StructuredScaling(BaseEstimator):
     code_ : int8 ndarray of shape (k, l) or None
         The code of the columns.
     columns_ridge_ : float or None
-        Ridge of the column effects in units of k l / n, 0.3 or 0.03; None if there are none.
+        Ridge of the column effects in units of k l / n: 3, 0.3 or 0.03; None if there are none.
     n_others_ : int
         Number of further sources of class probabilities.
 
