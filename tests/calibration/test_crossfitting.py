@@ -13,7 +13,7 @@ from manyclass.calibration.crossfitting import (
     crossfitted_probabilities,
     left_out_probabilities,
 )
-from manyclass.scores.out_of_sample import DenseScores
+from manyclass.scores.out_of_sample import DenseScores, PackedScores
 
 CODE = codes.one_vs_one(3)
 
@@ -121,3 +121,17 @@ def test_rows_that_no_fold_leaves_out_use_the_calibration_of_all():
         rows, r = crossfitted(Sigmoid, scores, np.arange(3), **otherwise)
         assert_array_equal(rows, np.arange(3))
         assert_array_equal(r, own.transform(values))
+
+
+@pytest.mark.parametrize("method", CALIBRATIONS.values(), ids=CALIBRATIONS)
+def test_packed_scores_give_the_same_calibrations(method):
+    """To the bit, also with weights, missing scores and a class without weight."""
+    rng, code = np.random.RandomState(0), codes.one_vs_one(9)
+    y = rng.permutation(np.repeat(np.arange(9), 12))
+    values = rng.normal(size=(len(y), code.shape[1])) + code[y]
+    values[rng.uniform(size=values.shape) < 0.02] = np.nan
+    weights = rng.uniform(0.5, 2.0, len(y)) * (y != 4)
+    scores = DenseScores(values, y, code, weights)
+    dense, packed = (calibrate(method, each, weights) for each in (scores, PackedScores(scores)))
+    some = rng.normal(size=(50, code.shape[1]))
+    assert_array_equal(packed.transform(some), dense.transform(some))

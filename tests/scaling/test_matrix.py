@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from manyclass.scaling.matrix import fit_matrix
+from manyclass.scaling.matrix import fit_matrix, search_matrix
 
 quick = settings(deadline=None, max_examples=20)
 seeds = st.integers(0, 2**32 - 1)
@@ -95,3 +95,33 @@ def test_a_search_that_stops_early_is_near_the_minimum(seed, tol):
     early, late = (fit_matrix(z, X, y, weights, ridge, limit) for limit in (tol, TOL))
     losses = [naive.matrix_objective(M, z, X, y, weights, ridge) for M in (late, early)]
     assert losses[0] - 1e-12 <= losses[1] <= losses[0] + 30 * tol
+
+
+@quick
+@given(seed=seeds)
+def test_a_search_on_some_rows_and_with_another_ridge_is_a_good_start(seed):
+    """The same minimum, in fewer steps than from 0."""
+    z, X, y, weights, ridge = problem(seed, n=200)
+    half = search_matrix(z[::2], X[::2], y[::2], weights[::2], 3.0 * ridge, 1e-4)
+    from_0, from_half = (
+        search_matrix(z, X, y, weights, ridge, TOL, start) for start in (None, half)
+    )
+    assert_allclose(from_half.M, from_0.M, atol=1e-5)
+    assert len(from_half.steps) - len(half.steps) <= len(from_0.steps) + 2
+
+
+def test_a_start_at_the_minimum_stays_there():
+    z, X, y, weights, ridge = problem(0)
+    found = search_matrix(z, X, y, weights, ridge, TOL)
+    again = search_matrix(z, X, y, weights, ridge, TOL, found)
+    assert_allclose(again.M, found.M, atol=1e-7)
+    assert len(again.steps) <= len(found.steps) + 3
+
+
+def test_threads_do_not_change_a_bit():
+    z, X, y, weights, ridge = problem(0, n=1300)  # three blocks
+    one, two = (
+        search_matrix(z, X, y, weights, ridge, 1e-9, n_jobs=n_jobs, long=0) for n_jobs in (1, 2)
+    )
+    assert_array_equal(one.M, two.M)
+    assert_array_equal(one.changes, two.changes)

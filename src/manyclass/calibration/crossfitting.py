@@ -12,10 +12,6 @@ from manyclass.calibration.base import CACHED_ENTRIES, Calibration
 from manyclass.scores.folds import folds_again
 from manyclass.scores.out_of_sample import OutOfSampleScores, PackedScores, split_rows
 
-# Share of columns that a class takes part in, up to which the scores of the others are left away
-# before calibrations are fitted again and again. A choice: packing takes the time of one of them.
-FEW = 0.25
-
 
 def calibrate(
     method: type[Calibration],
@@ -60,6 +56,7 @@ def crossfitted_probabilities(
     rows: Places,
     *,
     otherwise: Calibration | None = None,
+    few: float = 0.25,
 ) -> tuple[Places, Floats]:
     """Return rows, and their probabilities by calibrations fitted without them.
 
@@ -78,6 +75,9 @@ def crossfitted_probabilities(
         Rows to calibrate. The probability is NaN where they have no score.
     otherwise : Calibration, optional
         The calibration of all samples. By default it is fitted if it is needed.
+    few : float
+        Share of columns that a class takes part in, up to which the scores of others are left away
+        first. A choice: that takes about the time of one of the calibrations.
     """
     folds, fold_of = left_out_folds(scores), np.full(len(scores.y), -1)
     for number, test in enumerate(folds):
@@ -89,8 +89,8 @@ def crossfitted_probabilities(
         return rows, otherwise.transform(r, out=r)
     rows = rows[left_out]
     r, numbers = _read(scores, rows), fold_of[rows]
-    few = np.count_nonzero(scores.code) <= FEW * scores.code.size
-    evidence = PackedScores(scores) if few else scores
+    sparse = np.count_nonzero(scores.code) <= few * scores.code.size
+    evidence = PackedScores(scores) if sparse else scores
     for number, test in enumerate(folds):
         places = np.flatnonzero(numbers == number)
         if len(places) > 0:

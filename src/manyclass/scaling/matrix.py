@@ -18,12 +18,6 @@ from manyclass.scaling.kernels.limited_memory import (
     minimise_matrix,
 )
 
-# Samples of a block, whose sums are added up in order: so threads do not change any bit. A choice:
-# the blocks of letter's 352 features, 1.4 MB, take the least time.
-BLOCK = 512
-# Products of an evaluation from which threads share it. A choice: below, it takes less than 0.5 ms.
-LONG = 4_000_000
-
 
 def log_losses(logits: Floats, y: Places) -> Floats:
     """Return the log-loss of each row of softmax(logits)."""
@@ -86,6 +80,9 @@ def search_matrix(
     tol: float,
     start: Search | None = None,
     n_jobs: int | None = None,
+    *,
+    block: int = 512,
+    long: int = 4_000_000,
 ) -> Search:
     """Search for the matrix M (d, k) with the least mean log-loss of softmax(z + X M) and ridge.
 
@@ -110,10 +107,16 @@ def search_matrix(
         Of some of the samples, or with another ridge. By default, the search starts at 0.
     n_jobs : int, optional
         Threads. They do not change the result.
+    block : int
+        Samples of a block, whose sums are added up in order: so threads do not change any bit. A
+        choice: the blocks of letter's 352 features, 1.4 MB, take the least time.
+    long : int
+        Products of an evaluation from which threads share it. A choice: below, it takes less than
+        half a millisecond.
     """
     units = 1.0 / np.sqrt(ridge)
     shares = sample_weight / sample_weight.sum()
-    ends = np.append(np.arange(0, len(y), BLOCK), len(y))
+    ends = np.append(np.arange(0, len(y), block), len(y))
     # Steps that are remembered, a choice: with 40, the smallest problems take half as many as with
     # 20. The largest find their minimum in fewer, and do without the memory.
     most = 40 if units.size < 10**5 else 20
@@ -124,7 +127,7 @@ def search_matrix(
         v, steps[:known], changes[:known] = start.in_units(units)
     problem = _in_blocks(z, ends), _in_blocks(X, ends), y, shares, units.ravel(), tol
     search = v, steps, changes, known, ends
-    n_threads = count_threads(n_jobs, len(ends) - 1) if units.size * len(y) > LONG else 1
+    n_threads = count_threads(n_jobs, len(ends) - 1) if units.size * len(y) > long else 1
     if n_threads > 1:
         n_steps = _minimise_in_threads(*problem, *search, n_threads)
     else:
@@ -154,7 +157,7 @@ def _minimise_in_threads(
     there, state, done = work[0], work[7], False
 
     def evaluate(own) -> None:
-        logits = np.empty(k * BLOCK)
+        logits = np.empty(k * np.diff(ends).max())
         for b, (first, last) in own:
             losses[b] = evaluate_rows(z, X, y, shares, M, k, first, last, logits, parts[b])
 
