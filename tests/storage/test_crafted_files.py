@@ -352,6 +352,15 @@ class TestArrays:
         with pytest.raises(ValueError, match="the arrays of KMeans do not fit each other"):
             load_model(tmp_path / "m.skops")
 
+    @pytest.mark.parametrize("moments", ["theta_", "var_"])
+    def test_moments_are_not_stretched(self, moments, tmp_path):
+        model = CoupledClassifier(GaussianNB(), code="native").fit(X, y)
+        learner = model.bank_._models[0]
+        setattr(learner, moments, getattr(learner, moments)[..., None])
+        save_model(model, tmp_path / "m.skops")
+        with pytest.raises(ValueError, match="the arrays of GaussianNB do not fit each other"):
+            load_model(tmp_path / "m.skops")
+
     @pytest.mark.parametrize("option", ["_gamma", "coef0", "degree", "cache_size"])
     def test_options_of_machines_are_numbers(self, option, tmp_path):
         """LIBSVM gets them in a prediction, which no longer checks parameters."""

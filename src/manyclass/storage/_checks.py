@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.cluster import BisectingKMeans, KMeans, MiniBatchKMeans
 from sklearn.compose import ColumnTransformer
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -346,6 +347,12 @@ def _k_means(estimator) -> bool:
     return fits and bool(np.isfinite(centres).all())
 
 
+def _gaussian(learner) -> bool:
+    """Check the moments: numpy would stretch a row and a column to the matrix of their pairs."""
+    k, n_features = len(learner.classes_), learner.n_features_in_
+    return learner.theta_.shape == learner.var_.shape == (k, n_features)
+
+
 def _libsvm(machine) -> bool:
     """Check the arrays of a machine. LIBSVM gets bare pointers and the numbers of vectors."""
     of_class, (n,) = machine._n_support, machine.support_.shape
@@ -401,6 +408,7 @@ CHECKS: tuple[Check, ...] = (
     (PairwiseNeighbors, "_fit_X", _pairwise_neighbors),
     (DynamicReliability, "static_", _dynamic_reliability),
     (object, "n_samples_fit_", _searched),
+    (GaussianNB, "theta_", _gaussian),
     ((KMeans, MiniBatchKMeans, BisectingKMeans), "cluster_centers_", _k_means),
     ((SVC, NuSVC, SVR, NuSVR, OneClassSVM), "support_", _libsvm),
 )
