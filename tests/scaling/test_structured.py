@@ -84,7 +84,7 @@ class TestFormula:
     @quick
     @given(seed=seeds, k=st.integers(2, 4), weighted=st.booleans())
     def test_parameters_are_minima(self, evidence, seed, k, weighted):
-        """Of the ridge k/n on b and W's diagonal, k(k-1)/n off it, 3, 0.3 or 0.03 k l/n on columns."""
+        """Of the ridge k/n on b and the diagonal, k(k-1)/n off it, and that of the columns."""
         p, y, more = samples(seed, k=k, evidence=evidence)
         weights = np.random.RandomState(seed).randint(1, 4, len(y)) if weighted else np.ones(len(y))
         model, code = fitted(p, y, more, weights), some_code(k)

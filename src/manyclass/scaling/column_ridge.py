@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from manyclass._lib.arrays import Flags, Floats, Places
 from manyclass.scaling.matrix import Search, log_losses, search_matrix
 
 # Ridges of the columns' effects, in units of k l / n, the usual one first: a half left out chooses
-# the second with few samples, and the third where the columns of weak learners tell more.
-# benchmarks/quality/choices.md has others.
-COLUMNS_RIDGES = (0.3, 3.0, 0.03)
+# the second where the columns of weak learners tell more. benchmarks/quality/choices.md has others.
+COLUMNS_RIDGES = (0.3, 0.03)
 
 
 def ridges(n: float, k: int, sizes: Places, of_columns: float | None) -> Floats:
@@ -23,10 +24,26 @@ def ridges(n: float, k: int, sizes: Places, of_columns: float | None) -> Floats:
     return ridge
 
 
+def candidates(
+    n: float, pooled: bool, *, few: int = 250, heavier: float = 3.0
+) -> tuple[float, ...]:
+    """Return the ridges to choose from: one more with few samples and ``pooled`` probabilities.
+
+    benchmarks/quality/choices.md has other ridges and numbers of samples.
+    """
+    return (*COLUMNS_RIDGES, heavier) if pooled and n <= few else COLUMNS_RIDGES
+
+
 def choose_ridge(
-    z: Floats, X: Floats, y: Places, weights: Floats, sizes: Places, most: int = 1000
+    z: Floats,
+    X: Floats,
+    y: Places,
+    weights: Floats,
+    sizes: Places,
+    strengths: Sequence[float] = COLUMNS_RIDGES,
+    most: int = 1000,
 ) -> tuple[float, Search | None]:
-    """Return the ridge of the columns' effects that has the least log-loss on a half left out.
+    """Return which of the ``strengths`` has the least log-loss on a half left out.
 
     The second result is the search on the other half, if there are two.
 
@@ -45,16 +62,16 @@ def choose_ridge(
         half[order] = _in_turn(last, 2.0 * step) - _in_turn(first, 2.0 * step)
     n, used, judged = train.sum(), train > 0.0, test > 0.0
     if not (n > 0.0 and judged.any()):
-        return COLUMNS_RIDGES[0], None
+        return strengths[0], None
     known = _take(z, used), _take(X, used), y[used], train[used]
     z, X, y = _take(z, judged), _take(X, judged), y[judged]
     losses, searches, search = [], [], None
-    for strength in COLUMNS_RIDGES:
+    for strength in strengths:
         search = search_matrix(*known, ridges(n, k, sizes, strength), tol=1e-4, start=search)
         losses.append(test[judged] @ log_losses(z + X @ search.M, y))
         searches.append(search)
     best = int(np.argmin(losses))
-    return COLUMNS_RIDGES[best], searches[best]
+    return strengths[best], searches[best]
 
 
 def _take(rows: Floats, chosen: Flags) -> Floats:

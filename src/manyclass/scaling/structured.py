@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from manyclass._lib.arrays import Code, Floats, Places
-from manyclass.scaling.column_ridge import COLUMNS_RIDGES, choose_ridge, ridges
+from manyclass.scaling.column_ridge import candidates, choose_ridge, ridges
 from manyclass.scaling.input_checks import check_evidence, check_probabilities, check_training
 from manyclass.scaling.kernels.features import (
     describe_columns,
@@ -68,7 +68,8 @@ class StructuredScaling(BaseEstimator):
     code_ : int8 ndarray of shape (k, l) or None
         The code of the columns.
     columns_ridge_ : float or None
-        Ridge of the column effects in units of k l / n: 3, 0.3 or 0.03; None if there are none.
+        Ridge of the column effects in units of k l / n, 0.3 or 0.03, or 3 with few samples; None
+        if there are none.
     n_others_ : int
         Number of further sources of class probabilities.
 
@@ -158,9 +159,10 @@ class StructuredScaling(BaseEstimator):
         sizes, start = sizes[kept], None
         if len(sizes):
             X = X if kept.all() else X[:, np.r_[np.ones(k + 1, dtype=bool), kept]]
-            self.columns_ridge_ = COLUMNS_RIDGES[0]
+            known = candidates(n, self.n_others_ > 0)
+            self.columns_ridge_ = known[0]
             if choose:
-                self.columns_ridge_, start = choose_ridge(X[:, :k], X, y, weights, sizes)
+                self.columns_ridge_, start = choose_ridge(X[:, :k], X, y, weights, sizes, known)
         strengths = ridges(n, k, sizes, self.columns_ridge_)
         found = fit_matrix(X[:, :k], X, y, weights, strengths, tol, start, n_jobs)
         height = len(kept) if len(sizes) else 0
