@@ -13,6 +13,7 @@ from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
@@ -297,11 +298,14 @@ class TestArrays:
         with pytest.raises(Refused, match="outside"):
             check_sparse(matrix)
 
-    @pytest.mark.parametrize("lengths", [(500_000, 500_000), (1_000_000, 0)])
-    def test_memory(self, lengths, tmp_path):
+    @pytest.mark.parametrize("learner", [GaussianNB(), LogisticRegression()])
+    def test_memory(self, learner, tmp_path):
         """Loading takes less than twice the bytes of the arrays, also of a single one."""
-        model = GaussianNB().fit(X, y)
-        model.theta_, model.var_ = (np.zeros((4, length)) for length in lengths)
+        model, k = learner.fit(X, y), len(np.unique(y))
+        names = ("theta_", "var_") if isinstance(learner, GaussianNB) else ("coef_",)
+        model.n_features_in_ = 4_000_000 // (len(names) * k)
+        for name in names:
+            setattr(model, name, np.zeros((k, model.n_features_in_)))
         save_model(model, tmp_path / "m.skops")
         tracemalloc.start()
         load_model(tmp_path / "m.skops")

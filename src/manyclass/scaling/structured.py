@@ -33,8 +33,9 @@ from manyclass.scaling.temperature import fit_temperature, floor_of
 # Largest k l / n for which columns have effects. A choice: beyond it, the ridge of more than 3
 # leaves next to nothing of them, at the price of k l parameters.
 MOST_PER_SAMPLE = 10.0
-# The search stops when a step gains less than this in log-loss. Without columns the minimum is
-# exact. With columns the last digits are costly, and this reaches its log-loss on new data.
+# The search stops when a step gains less than this in log-loss. The minimum is exact without
+# columns and in small problems, whatever the order of the classes. In large ones the last digits
+# are costly, and the second reaches the log-loss of the minimum on new data.
 MATRIX_TOL, COLUMNS_TOL = 1e-15, 1e-7
 
 
@@ -155,7 +156,7 @@ class StructuredScaling(BaseEstimator):
         kept = k * sizes <= MOST_PER_SAMPLE * n
         evidence = {"columns": columns, "others": others, "code": code}
         X = self.fit_pool(p, y, weights, **evidence, effects=bool(kept.any()))
-        tol, self.columns_ridge_ = max(MATRIX_TOL if columns is None else COLUMNS_TOL, tol), None
+        tol, self.columns_ridge_ = max(tol, _usual_tol(k * X.size, columns is not None)), None
         sizes, start = sizes[kept], None
         if len(sizes):
             X = X if kept.all() else X[:, np.r_[np.ones(k + 1, dtype=bool), kept]]
@@ -262,6 +263,11 @@ class StructuredScaling(BaseEstimator):
             r = np.ascontiguousarray(columns)
             describe_columns(r, *self._sides, log_odds, of_columns)
         return features
+
+
+def _usual_tol(n_products: int, with_columns: bool, few: int = 1_000_000) -> float:
+    """Return the limit of a step's gain; ``few`` products make a problem small (a choice)."""
+    return COLUMNS_TOL if with_columns and n_products > few else MATRIX_TOL
 
 
 def _stacked(p: Floats, others) -> Floats:
