@@ -118,13 +118,17 @@ def lacks_a_sign(code: Code, axis: int) -> NDArray[np.bool_]:
     return (code.max(axis=axis) < 1) | (code.min(axis=axis) > -1)
 
 
-def pair_columns(code: Code) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | None:
+def pair_columns(
+    code: Code, *, remembered: int = 2**14
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | None:
     """Find the columns of a one-vs-one code in any order and with any signs.
 
     Parameters
     ----------
     code : int8 array of shape (k, l)
         A code matrix.
+    remembered : int
+        The answers for the last few codes of up to so many entries are remembered.
 
     Returns
     -------
@@ -144,6 +148,20 @@ def pair_columns(code: Code) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | Non
     k, n_columns = code.shape
     if n_columns != k * (k - 1) // 2:
         return None
+    if code.dtype != np.int8 or code.size > remembered:
+        return _find_pairs(code)
+    found = _known_pairs(code.tobytes(), k)
+    return None if found is None else (found[0].copy(), found[1].copy())
+
+
+@lru_cache(maxsize=4)
+def _known_pairs(entries: bytes, k: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | None:
+    """Do this for a small code: a model with one asks at every call of ``predict_proba``."""
+    return _find_pairs(np.frombuffer(entries, dtype=np.int8).reshape(k, -1))
+
+
+def _find_pairs(code: Code) -> tuple[NDArray[np.intp], NDArray[np.bool_]] | None:
+    k, n_columns = code.shape
     first, second, columns = all_pairs(k)
     # The most frequent case has a fast path.
     in_order = (code[first, columns] == 1).all() and (code[second, columns] == -1).all()

@@ -228,11 +228,9 @@ class KernelBank(Bank):
         n, n_columns, last = n_samples(X), len(self.intercept), len(batches) - 1
         widest = max(1, *(min(limits.chunk, len(group.support)) for group in self.groups))
         size = limits.block_entries // widest
-        size = int(np.clip(size, limits.least_rows, limits.most_rows))
-        size = min(
-            size, limits.sum_entries // n_columns, limits.most_rows if most is None else most
-        )
-        size = max(1, size)
+        size = max(size, limits.least_rows)
+        size = min(size, limits.most_rows, limits.sum_entries // n_columns)
+        size = max(1, size if most is None else min(size, most))
         out = np.empty((n, n_columns))
         all_sums = _aligned(n_columns * n if last else 0, dtype)
         starts = range(0, n, size)

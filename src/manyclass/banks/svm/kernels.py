@@ -222,7 +222,7 @@ class RBFKernel(_NumericKernel):
 
 def _multiply(rows, columns, out: Reals | None) -> Reals:
     """Return the matrix product as a dense array in C order, in ``out`` if it is given."""
-    if issparse(rows) or issparse(columns):
+    if not (isinstance(rows, np.ndarray) and isinstance(columns, np.ndarray)):
         G = rows @ columns
         return np.ascontiguousarray(G.toarray() if issparse(G) else G)
     if out is None:
