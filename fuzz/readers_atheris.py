@@ -27,6 +27,9 @@ import manyclass  # before it is instrumented: numba could not compile kernels t
 RUNS = 20_000
 LIMITS = ("-timeout=20", "-rss_limit_mb=2048", "-max_len=65536", "-len_control=0")
 READ = [
+    "manyclass.app.dialect",
+    "manyclass.app.formats",
+    "manyclass.app.lines",
     "manyclass.app.tables",
     "manyclass.app.target",
     "manyclass.app.columns",
@@ -35,7 +38,8 @@ READ = [
 
 with atheris.instrument_imports(include=[*READ, "manyclass.storage"]):
     from experiments.results import COLUMNS, Results
-    from manyclass.app.tables import read_blocks, read_table
+    from manyclass.app.formats import open_table
+    from manyclass.app.tables import read_table
     from manyclass.storage import load_model, read_metadata, save_model
 
 Reader = Callable[[bytes, Path], None]
@@ -46,11 +50,17 @@ def table(data: bytes, folder: Path) -> None:
     suffix = (".csv", ".tsv", ".csv.gz", ".parquet")[data[0] % 4 if data else 0]
     path = folder / f"table{suffix}"
     path.write_bytes(data[1:])
-    for read in (read_table, lambda path: list(read_blocks(path, rows=3))):
+    for read in (read_table, _read_blocks):
         try:
             read(path)
         except ValueError:
             pass
+
+
+def _read_blocks(path: Path) -> None:
+    """Read a table some rows at a time, as predict does."""
+    file = open_table(path)
+    list(file.blocks(3, text=file.names))
 
 
 def results(data: bytes, folder: Path) -> None:
