@@ -22,7 +22,7 @@ from pathlib import Path
 import atheris
 import numpy as np
 
-import manyclass  # before it is instrumented: numba could not compile kernels that count branches
+import manyclass
 
 RUNS = 20_000
 LIMITS = ("-timeout=20", "-rss_limit_mb=2048", "-max_len=65536", "-len_control=0")
@@ -35,6 +35,10 @@ READ = [
     "manyclass.app.columns",
     "experiments.results",
 ]
+
+X = np.random.default_rng(0).normal(size=(12, 2)).round(1)
+# Fitted before imports are instrumented: numba could not compile kernels that count branches.
+GOOD = manyclass.CoupledSVC().fit(X, np.arange(12) % 3)
 
 with atheris.instrument_imports(include=[*READ, "manyclass.storage"]):
     from experiments.results import COLUMNS, Results
@@ -103,9 +107,8 @@ MODEL: dict[str, bytes] = {}
 
 def _members(folder: Path) -> dict[str, bytes]:
     """Return the members of a good archive."""
-    X = np.random.default_rng(0).normal(size=(12, 2)).round(1)
     path = folder / "good.skops"
-    save_model(manyclass.CoupledSVC().fit(X, np.arange(12) % 3), path)
+    save_model(GOOD, path)
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
