@@ -174,12 +174,13 @@ class TestFit:
 
     @pytest.mark.parametrize("code", ["one-vs-rest", "one-vs-one"])
     @pytest.mark.parametrize("cv", [None, 3])
-    def test_a_learner_that_changes_its_input_leaves_frames_alone(self, code, cv):
+    @pytest.mark.parametrize("order", ["C", "F"])
+    def test_a_learner_that_changes_its_input_leaves_frames_alone(self, code, cv, order):
         def model(copy):
             pipeline = make_pipeline(MinMaxScaler(copy=copy), LogisticRegression())
             return CoupledClassifier(pipeline, code=code, combiner="kl", cv=cv, random_state=0)
 
-        frame, before = pd.DataFrame(X.copy()), pd.DataFrame(X.copy())
+        frame, before = (pd.DataFrame(X.copy(order), copy=False) for _ in range(2))
         p = model(copy=False).fit(frame, y).predict_proba(frame)
         assert_array_equal(frame, before)
         assert_array_equal(p, model(copy=True).fit(before, y).predict_proba(before))

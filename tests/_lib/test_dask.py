@@ -33,6 +33,7 @@ dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not install
 X, y = make_blobs(240, n_features=3, centers=4, cluster_std=4.0, random_state=0)
 NAMES = np.array(["ant", "bee", "cat", "dog"])[y]
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+BY_ROWS = pd.DataFrame(X, columns=["a", "b", "c"], copy=False)  # in memory
 WEIGHTS = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
 FOLDS = 3
 
@@ -212,6 +213,7 @@ class TestFitting:
         [
             (CoupledClassifier(cv=FOLDS), X, {}),
             (CoupledClassifier(cv=FOLDS, code="one-vs-rest", combiner="kl"), FRAME, {}),
+            (CoupledClassifier(cv=FOLDS, code="one-vs-rest", combiner="kl"), BY_ROWS, {}),
             (CoupledClassifier(cv=FOLDS), X, {"sample_weight": WEIGHTS}),
             (CoupledClassifier(cv=FOLDS), csr_array(X), {}),
             (
@@ -225,12 +227,16 @@ class TestFitting:
                 {},
             ),
             (CoupledClassifier(GaussianNB(), code="q-ary", cv=FOLDS, random_state=0), X, {}),
+            (CoupledClassifier(code="q-ary", cv=FOLDS, random_state=0), BY_ROWS, {}),
             (CoupledClassifier(code="class-trees", cv=FOLDS, random_state=0), csr_array(X), {}),
             (CoupledSVC(C=10), X, {}),
             (CoupledSVC(C=10, cv=FOLDS), X, {"sample_weight": WEIGHTS}),
             (CoupledSVC(code="one-vs-rest", combiner="kl"), csr_array(X), {}),
         ],
-        ids="pairs frame weights sparse forest rest groups trees svm svm-folds svm-rest".split(),
+        ids=(
+            "pairs frame by-rows weights sparse forest rest groups groups-by-rows trees svm "
+            "svm-folds svm-rest"
+        ).split(),
     )
     def test_a_cluster_fits_what_one_process_does(self, client, model, data, options):
         local = fitted(clone(model), data, NAMES, **options)

@@ -28,8 +28,11 @@ from manyclass.predicting import RowBlocks
 N = 1500
 
 
-def matrix(n=N, d=4000, density=0.1):
-    return sparse.random_array((n, d), density=density, format="csr", rng=0)
+def matrix(n=N, d=4000, density=0.1, form="csr"):
+    rng = np.random.default_rng(0)
+    places = rng.choice(n * d, int(density * n * d), replace=False)
+    entries = rng.random(len(places)), np.divmod(places, d)
+    return sparse.coo_array(entries, shape=(n, d)).asformat(form)
 
 
 def labels(n=N, k=6):
@@ -89,7 +92,7 @@ class TestTakeRows:
 
     @pytest.mark.parametrize("beyond", [0, 3, -1, 10**9])
     def test_what_is_behind_the_last_entry_does_not_count(self, beyond):
-        X = sparse.random_array((40, 9), density=0.3, format="csc", rng=0)
+        X = matrix(40, 9, 0.3, "csc")
         expected = X.tocsr()
         X.indices = np.append(X.indices, np.full(50, beyond, X.indices.dtype))
         X.data = np.append(X.data, np.full(50, 7.0))

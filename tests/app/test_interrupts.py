@@ -11,6 +11,7 @@ from functools import partial
 
 import joblib
 import pytest
+from sklearn.utils.fixes import parse_version
 
 from fuzz import interrupts
 from manyclass.app import signals
@@ -64,6 +65,10 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.skipif(
+    parse_version(joblib.__version__) < parse_version("1.5"),
+    reason="joblib runs code at the start of its workers since 1.5",
+)
 def test_workers_end_with_their_parent(tmp_path):
     path = tmp_path / "parent.py"
     path.write_text(WORKER)

@@ -8,7 +8,6 @@ learners copy them to read rows. Rows of a large frame are therefore returned st
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -21,6 +20,7 @@ from manyclass._lib import sklearn as _sklearn
 from manyclass._lib.compiled.csc_rows import count_entries, gather_rows
 from manyclass._lib.csc import check_columns
 from manyclass._lib.csc import is_by_columns as is_by_columns
+from manyclass._lib.frames import copy_of, is_even
 from manyclass._lib.row_blocks import row_blocks
 
 BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
@@ -96,7 +96,7 @@ def take_part(
     all_rows = rows is None or is_everything(rows, _sklearn.n_samples(X))
     if rows is None or (all_rows and (not copy or hasattr(X, "iloc"))):
         part = X if columns is None else take_rows(X, columns, axis=1)
-        return part.copy() if copy and hasattr(X, "iloc") else part
+        return copy_of(part) if copy and hasattr(X, "iloc") else part
     if columns is None:
         return take_rows(X, rows)
     if isinstance(X, np.ndarray):
@@ -123,12 +123,7 @@ def with_narrow_indices(X: Any) -> Any:
 
 def _is_large_frame(X: Any, large: int) -> bool:
     """Return whether X is a frame of pandas with many bytes, and of numbers of one type."""
-    pandas = sys.modules.get("pandas")
-    if pandas is None or type(X) is not pandas.DataFrame or X.shape[1] == 0:
-        return False
-    dtype, *others = set(X.dtypes)
-    even = not others and isinstance(dtype, np.dtype) and dtype.kind in "biuf"
-    return even and X.size * dtype.itemsize > large
+    return is_even(X) and X.size * X.dtypes.iloc[0].itemsize > large
 
 
 def _rows_of_frame(X: Any, rows: NDArray[np.intp], part_bytes: int) -> Any:

@@ -13,6 +13,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
+from manyclass._lib.alignment import aligned
 from manyclass._lib.arrays import Code, Places
 from manyclass._lib.jobs import run_tasks
 from manyclass._lib.rows import (
@@ -112,7 +113,7 @@ def _fit_columns(
     /,
     **params,
 ) -> list[Any]:
-    X = _aligned(X)
+    X = aligned(X)
     if is_by_columns(X):
         task = batch, estimator, X, y, code, rows, order, ends, seeds
         return _fit_from_columns(*task, **params)
@@ -126,11 +127,6 @@ def _fit_columns(
             model.set_params(**dict.fromkeys(names, int(seeds[b])))
         models.append(_fit_column(model, X, y, code[:, b], own, params, pairwise, newton))
     return models
-
-
-def _aligned(X):
-    """Return X, or an aligned copy: sums of unaligned arrays may differ in the last bit."""
-    return X.copy(order="K") if isinstance(X, np.ndarray) and not X.flags.aligned else X
 
 
 def _fit_from_columns(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyclass._lib.alignment import aligned
 from manyclass._lib.arrays import Code, Flags, Floats, Places
 from manyclass._lib.jobs import run_tasks
 from manyclass.banks.base import Bank
@@ -73,4 +74,4 @@ def _fit_block(block: slice, estimator, X, y, code, kind, rows, fit_params, seed
     n_groups = max(2, columns.shape[1])
     seed = None if seeds is None else seeds[block.start]
     options: dict[str, Any] = {"rows": own, "fit_params": fit_params, "seed": seed}
-    return fit_native(estimator, X, group.astype(np.intp)[y], kind, n_groups, **options)
+    return fit_native(estimator, aligned(X), group.astype(np.intp)[y], kind, n_groups, **options)
