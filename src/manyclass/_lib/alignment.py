@@ -16,7 +16,8 @@ def aligned(X: Any) -> Any:
     """Return X, or an aligned copy in the same order if X is an unaligned array or frame."""
     if isinstance(X, np.ndarray):
         return X if X.flags.aligned else X.copy(order="K")
-    return copy_of(X) if hasattr(X, "iloc") and not _is_aligned(X) else X
+    is_frame = hasattr(X, "iloc") and X.ndim == 2  # a series holds texts: rows of numbers are 2-D
+    return copy_of(X) if is_frame and not _is_aligned(X) else X
 
 
 def _is_aligned(X: Any) -> bool:
