@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from manyclass.scaling.matrix import fit_matrix, search_matrix
+from manyclass.scaling.matrix import search_matrix
 
 quick = settings(deadline=None, max_examples=20)
 seeds = st.integers(0, 2**32 - 1)
@@ -25,6 +25,10 @@ def problem(seed, n=40, k=3, d=4):
     return z, X, y, rng.randint(0, 4, n) + 0.5, rng.choice([0.01, 0.1, 1.0], (d, k))
 
 
+def minimum(*task):
+    return search_matrix(*task).M
+
+
 def gradient(M, z, X, y, weights, ridge):
     p, shares = softmax(z + X @ M, axis=1), weights / weights.sum()
     p[np.arange(len(y)), y] -= 1
@@ -35,7 +39,7 @@ def gradient(M, z, X, y, weights, ridge):
 @given(seed=seeds, k=st.integers(2, 5), d=st.integers(1, 6))
 def test_is_the_minimum(seed, k, d):
     z, X, y, weights, ridge = problem(seed, k=k, d=d)
-    M = fit_matrix(z, X, y, weights, ridge, TOL)
+    M = minimum(z, X, y, weights, ridge, TOL)
     assert_allclose(gradient(M, z, X, y, weights, ridge), 0, atol=1e-6)
     best = minimize(
         lambda v: naive.matrix_objective(v.reshape(d, k), z, X, y, weights, ridge),
@@ -53,7 +57,7 @@ def test_is_the_minimum(seed, k, d):
 def test_probabilities_are_those_of_the_slow_search(seed, n, k):
     """Rows more than one block, and fewer than parameters."""
     z, X, y, weights, ridge = problem(seed, n, k, d=6)
-    ours = fit_matrix(z, X, y, weights, ridge, TOL)
+    ours = minimum(z, X, y, weights, ridge, TOL)
     theirs = naive.fit_matrix(z, X, y, weights, ridge)
     assert_allclose(softmax(z + X @ ours, axis=1), softmax(z + X @ theirs, axis=1), atol=1e-6)
 
@@ -62,13 +66,13 @@ def test_probabilities_are_those_of_the_slow_search(seed, n, k):
 @given(seed=seeds)
 def test_ratios_of_weights_alone_matter(seed):
     z, X, y, weights, ridge = problem(seed)
-    M = fit_matrix(z, X, y, weights, ridge, TOL)
-    assert_allclose(fit_matrix(z, X, y, 1e9 * weights, ridge, TOL), M, atol=1e-6)
+    M = minimum(z, X, y, weights, ridge, TOL)
+    assert_allclose(minimum(z, X, y, 1e9 * weights, ridge, TOL), M, atol=1e-6)
     times = np.random.RandomState(seed).randint(1, 4, len(y))
     copies = (part.repeat(times, axis=0) for part in (z, X, y))
     assert_allclose(
-        fit_matrix(*copies, np.ones(times.sum()), ridge, TOL),
-        fit_matrix(z, X, y, times.astype(float), ridge, TOL),
+        minimum(*copies, np.ones(times.sum()), ridge, TOL),
+        minimum(z, X, y, times.astype(float), ridge, TOL),
         atol=1e-6,
     )
 
@@ -76,13 +80,13 @@ def test_ratios_of_weights_alone_matter(seed):
 @pytest.mark.parametrize("ridge", [1e6, 1e12])
 def test_a_heavy_ridge_leaves_nothing(ridge):
     z, X, y, weights, _ = problem(0)
-    assert_allclose(fit_matrix(z, X, y, weights, np.full((4, 3), ridge), TOL), 0, atol=1 / ridge)
+    assert_allclose(minimum(z, X, y, weights, np.full((4, 3), ridge), TOL), 0, atol=1 / ridge)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e3])
 def test_large_and_small_features(scale):
     z, X, y, weights, ridge = problem(0)
-    M = fit_matrix(z, scale * X, y, weights, ridge, TOL)
+    M = minimum(z, scale * X, y, weights, ridge, TOL)
     assert np.isfinite(M).all()
     before = naive.matrix_objective(np.zeros((4, 3)), z, scale * X, y, weights, ridge)
     assert naive.matrix_objective(M, z, scale * X, y, weights, ridge) <= before
@@ -92,7 +96,7 @@ def test_large_and_small_features(scale):
 @given(seed=seeds, tol=st.sampled_from([1e-3, 1e-5]))
 def test_a_search_that_stops_early_is_near_the_minimum(seed, tol):
     z, X, y, weights, ridge = problem(seed)
-    early, late = (fit_matrix(z, X, y, weights, ridge, limit) for limit in (tol, TOL))
+    early, late = (minimum(z, X, y, weights, ridge, limit) for limit in (tol, TOL))
     losses = [naive.matrix_objective(M, z, X, y, weights, ridge) for M in (late, early)]
     assert losses[0] - 1e-12 <= losses[1] <= losses[0] + 30 * tol
 

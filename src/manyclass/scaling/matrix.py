@@ -54,23 +54,6 @@ class Search(NamedTuple):
         return self.v * factors, steps, changes
 
 
-def fit_matrix(
-    z: Floats,
-    X: Floats,
-    y: Places,
-    sample_weight: Floats,
-    ridge: Floats,
-    tol: float,
-    start: Search | None = None,
-    n_jobs: int | None = None,
-) -> Floats:
-    """Return the matrix M (d, k) with the least mean log-loss of softmax(z + X M), plus a ridge.
-
-    See :func:`search_matrix`.
-    """
-    return search_matrix(z, X, y, sample_weight, ridge, tol, start, n_jobs).M
-
-
 def search_matrix(
     z: Floats,
     X: Floats,

@@ -26,7 +26,7 @@ from manyclass.scaling.kernels.features import (
     pool_features,
     scale_rows,
 )
-from manyclass.scaling.matrix import fit_matrix, log_losses
+from manyclass.scaling.matrix import log_losses, search_matrix
 from manyclass.scaling.pooling import RIDGE, fit_weights
 from manyclass.scaling.temperature import fit_temperature, floor_of
 
@@ -165,7 +165,7 @@ class StructuredScaling(BaseEstimator):
             if choose:
                 self.columns_ridge_, start = choose_ridge(X[:, :k], X, y, weights, sizes, known)
         strengths = ridges(n, k, sizes, self.columns_ridge_)
-        found = fit_matrix(X[:, :k], X, y, weights, strengths, tol, start, n_jobs)
+        found = search_matrix(X[:, :k], X, y, weights, strengths, tol, start, n_jobs).M
         height = len(kept) if len(sizes) else 0
         self.matrix_ = np.zeros((k + 1 + height, k))
         self.matrix_[: k + 1] = found[: k + 1]

@@ -116,12 +116,13 @@ def _describe(r, first, rows, start, columns, sides, clipped, odds, found, produ
 
 @fused_kernel
 def scale_rows(sources, r, start, columns, sides, theta, log_prior, floor, share, matrix, out):
-    """Write scaled probabilities (n, k), or the pooled log-probabilities z without a matrix.
+    """Write scaled probabilities (n, k).
 
     The first of the ``sources`` (m, n, k) are the coupled probabilities. ``r`` (n, l) may have no
     columns; see :func:`describe_columns`. ``theta`` are the weights of all sources, of the
     features of the columns and of ``log_prior`` (k,). Coupled probabilities are at least ``floor``.
-    ``share`` is that of the uniform distribution. ``matrix`` has the rows of W, b and B, or none.
+    ``share`` is that of the uniform distribution. ``matrix`` has the rows of W, b and,
+    with column effects, B.
     """
     m, n, k = sources.shape
     n_columns, width = r.shape[1], min(ROWS, n)
@@ -145,18 +146,15 @@ def scale_rows(sources, r, start, columns, sides, theta, log_prior, floor, share
                     for s in range(rows):
                         z[i, s] += theta[m + f] * found[f, i, s]
         _mix(z, rows, share, sums)
-        answer = z
-        if len(matrix) > 0:
-            answer = logits
-            for i in range(k):
-                for s in range(rows):
-                    logits[i, s] = z[i, s] + matrix[k, i]
-            _add_products(z, matrix[:k], rows, logits)
-            _add_products(odds[: len(matrix) - k - 1], matrix[k + 1 :], rows, logits)
-            _normalise(logits, rows, sums)
+        for i in range(k):
+            for s in range(rows):
+                logits[i, s] = z[i, s] + matrix[k, i]
+        _add_products(z, matrix[:k], rows, logits)
+        _add_products(odds[: len(matrix) - k - 1], matrix[k + 1 :], rows, logits)
+        _normalise(logits, rows, sums)
         for s in range(rows):
             for i in range(k):
-                out[first + s, i] = answer[i, s]
+                out[first + s, i] = logits[i, s]
 
 
 @part
